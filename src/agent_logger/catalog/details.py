@@ -12,10 +12,10 @@ import msgspec
 from agent_logger.catalog.database import hashed, json_list, storable, transaction
 from agent_logger.catalog.discovery.reader import unpacked
 from agent_logger.catalog.discovery.sessions import joined
-from agent_logger.catalog.ledger.inherited import with_inherited
+from agent_logger.catalog.ledger.inherited import mark_inherited
 from agent_logger.catalog.ledger.rows import NEVER, micros_of
 from agent_logger.catalog.live.liveness import in_flight
-from agent_logger.catalog.queries import Behind, sources_of, summaries_beside
+from agent_logger.catalog.queries import OutdatedSession, sources_of, summaries_beside
 from agent_logger.catalog.refresh import incremental
 from agent_logger.catalog.refresh.incremental import Counts, Mark, SessionTail, counts_of, mark_of, tail_of
 from agent_logger.catalog.refresh.refresh import count_change
@@ -26,13 +26,13 @@ from agent_logger.model.session import Session
 LONGEST_TITLE = 500  # characters; a first prompt may be a book
 
 
-def session_from(database: sqlite3.Connection, session: str) -> Session | None:
+def load_session(database: sqlite3.Connection, session: str) -> Session | None:
     """From the files of all its witnesses, as they are now."""
     whole = joined(sources_of(database, session), summaries_beside(database, session))
-    return with_inherited(database, session, whole) if whole else None
+    return mark_inherited(database, session, whole) if whole else None
 
 
-def tail_from(database: sqlite3.Connection, session: str, mark: bytes) -> SessionTail | None:
+def load_tail(database: sqlite3.Connection, session: str, mark: bytes) -> SessionTail | None:
     """What it has behind a mark; none if it is to be read as a whole."""
     rows = database.execute(
         "SELECT responses FROM sources JOIN source_responses ON source = sources.id WHERE session = ?",
@@ -48,38 +48,38 @@ _mark = msgspec.json.Decoder(Mark).decode
 class Details(NamedTuple):
     """What a session tells of itself, to be kept."""
 
-    of: Behind
+    of: OutdatedSession
     values: dict[str, object] | None  # none: it cannot be read any more
     tools: list[tuple[int, str | None]]  # of each response those that it called, if any
     mark: Mark | None = None
     read_on: bool = False  # the tools are those behind the mark before
 
 
-def details_of(source: Behind, session: Session | None, mark: Mark | None) -> Details:
+def details_of(source: OutdatedSession, session: Session | None, mark: Mark | None) -> Details:
     if session is None:
         return Details(source, None, [])
     return Details(source, _values(session, counts_of(session)), list(_tools(session)), mark)
 
 
-def details_from(database: sqlite3.Connection, source: Behind) -> Details:
+def load_details(database: sqlite3.Connection, source: OutdatedSession) -> Details:
     """From the files as they are now; from what was written since, where that tells all."""
-    if details := _read_on(database, source):
+    if details := _tail_details(database, source):
         return details
-    session = session_from(database, source.id)
-    return details_of(source, session, mark_from(database, source, session))
+    session = load_session(database, source.id)
+    return details_of(source, session, find_mark(database, source, session))
 
 
-def mark_from(database: sqlite3.Connection, source: Behind, session: Session | None) -> Mark | None:
+def find_mark(database: sqlite3.Connection, source: OutdatedSession, session: Session | None) -> Mark | None:
     """Where a session that was just read can be read on; none if it is short, or cannot be."""
     long = session is not None and source.size >= incremental.LONG_BYTES
     return mark_of(sources_of(database, source.id), session) if session and long else None
 
 
-def read_details(database: sqlite3.Connection, batch: Iterable[Behind]) -> None:
-    store_details(database, [details_from(database, source) for source in batch])
+def read_details(database: sqlite3.Connection, batch: Iterable[OutdatedSession]) -> None:
+    store_details(database, [load_details(database, source) for source in batch])
 
 
-def _read_on(database: sqlite3.Connection, source: Behind) -> Details | None:
+def _tail_details(database: sqlite3.Connection, source: OutdatedSession) -> Details | None:
     row = database.execute(
         """
         SELECT details_position, title, project, started, ended, reported_session_cost_usd, inherited_exchanges
@@ -87,7 +87,7 @@ def _read_on(database: sqlite3.Connection, source: Behind) -> Details | None:
         """,
         (source.id,),
     ).fetchone()
-    tail = tail_from(database, source.id, row[0]) if row and row[0] and row[1] else None
+    tail = load_tail(database, source.id, row[0]) if row and row[0] and row[1] else None
     if tail is None:
         return None
     _, title, project, started, ended, reported, inherited = row
@@ -119,11 +119,11 @@ def store_details(database: sqlite3.Connection, details: Sequence[Details]) -> N
             else:
                 encoded = msgspec.json.encode(mark) if mark else None
                 database.execute(_DETAIL, {**values, "id": source.id, "stamp": source.stamp, "mark": encoded})
-        _keep_tools(database, details)
+        _store_tools(database, details)
         count_change(database)
 
 
-def _keep_tools(database: sqlite3.Connection, details: Sequence[Details]) -> None:
+def _store_tools(database: sqlite3.Connection, details: Sequence[Details]) -> None:
     anew = json_list(detail.of.id for detail in details if not detail.read_on)
     database.execute("DELETE FROM response_tools WHERE session IN (SELECT value FROM json_each(?))", (anew,))
     tool_rows = [(detail.of.id, key, calls) for detail in details for key, calls in detail.tools]
@@ -185,9 +185,9 @@ def _tools(session: Session) -> Iterator[tuple[int, str | None]]:
     for turn in session.turns:
         uses = tuple(block.name for block in turn.blocks if block.kind == "tool_use" and block.name)
         if turn.message_id:
-            yield hashed(turn.message_id), _counted(uses) if uses else None
+            yield hashed(turn.message_id), _encode_counts(uses) if uses else None
 
 
 @lru_cache  # nearly every turn calls one tool once
-def _counted(uses: tuple[str, ...]) -> str:
+def _encode_counts(uses: tuple[str, ...]) -> str:
     return json_list(sorted(Counter(uses).items()))

@@ -156,7 +156,7 @@ class _Live:
         return is_live(state, self.now, runs=self._noted.runs(name, last) if is_noted else None)
 
 
-def may_be_live(database: sqlite3.Connection) -> list[str]:
+def live_candidates(database: sqlite3.Connection) -> list[str]:
     """Sessions whose files were written to a short time ago, whose agent runs, or that a program has a log of open.
     Files may be new copies of old ones: where the last event is known, it counts."""
     begin = time.time() - AT_WORK_SECONDS
@@ -201,7 +201,7 @@ def open_logs(database: sqlite3.Connection, sessions: Iterable[str] | None) -> l
 
 
 def _live_sessions(database: sqlite3.Connection) -> list[str]:
-    return [summary.id for summary in summaries(database, may_be_live(database)) if summary.live]
+    return [summary.id for summary in summaries(database, live_candidates(database)) if summary.live]
 
 
 def _summary(row: sqlite3.Row, sources: Sequence[Source], live: _Live, damaged: int) -> SessionSummary:
@@ -288,12 +288,12 @@ def beginnings(database: sqlite3.Connection, ids: Iterable[str], least: int) -> 
             (own,),
         ).fetchone()
         beginning_of[name] = name[
-            : max(least, *(1 + _alike(own, other) for other in beside if other is not None), 0)
+            : max(least, *(1 + _common_length(own, other) for other in beside if other is not None), 0)
         ]
     return beginning_of
 
 
-def _alike(one: str, other: str) -> int:
+def _common_length(one: str, other: str) -> int:
     """How many characters both begin with."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((at for at, (mine, yours) in pairs if mine != yours), min(len(one), len(other)))
@@ -302,7 +302,7 @@ def _alike(one: str, other: str) -> int:
 # ---------------------------------------------------------------- their sources
 
 
-class Behind(NamedTuple):
+class OutdatedSession(NamedTuple):
     """A session whose details are not of its files as they are now."""
 
     id: str
@@ -310,14 +310,18 @@ class Behind(NamedTuple):
     size: int
 
 
-def behind(database: sqlite3.Connection, only: Iterable[str] | None = None) -> list[Behind]:
+def outdated_sessions(
+    database: sqlite3.Connection, only: Iterable[str] | None = None
+) -> list[OutdatedSession]:
     """The one last active first; of these only, if they are given."""
     condition = "" if only is None else "AND id IN (SELECT value FROM json_each(?))"
     query = f"""
         SELECT id, stamp, size FROM sessions WHERE details_stamp IS NOT stamp {condition}
         ORDER BY last_active DESC, id
     """
-    return [Behind(*row) for row in database.execute(query, () if only is None else (json_list(only),))]
+    return [
+        OutdatedSession(*row) for row in database.execute(query, () if only is None else (json_list(only),))
+    ]
 
 
 def backlog(database: sqlite3.Connection) -> int:
@@ -336,7 +340,9 @@ def sources_of(database: sqlite3.Connection, session: str) -> list[Source]:
     return [_source_of(*row) for row in rows]
 
 
-def source_rows(database: sqlite3.Connection, sessions: Iterable[str] | None) -> list[tuple[int, Source]]:
+def sources_to_count(
+    database: sqlite3.Connection, sessions: Iterable[str] | None
+) -> list[tuple[int, Source]]:
     """With their numbers, those of these sessions, or of all, whose damaged lines are not counted as they are now."""
     rows = database.execute(
         """

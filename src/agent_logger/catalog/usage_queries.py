@@ -42,7 +42,7 @@ def ledger_rows(
     return _ledger_rows(database, *_where(where, session))
 
 
-def told_by_session(database: sqlite3.Connection, session: str) -> Iterator[ModelResponse]:
+def session_source_responses(database: sqlite3.Connection, session: str) -> Iterator[ModelResponse]:
     """All that its sources tell of responses, whether it counts or not."""
     blobs = database.execute(
         "SELECT responses FROM source_responses JOIN sources ON sources.id = source WHERE session = ?",
@@ -53,7 +53,9 @@ def told_by_session(database: sqlite3.Connection, session: str) -> Iterator[Mode
 
 def counted_elsewhere(database: sqlite3.Connection, session: str) -> Iterator[LedgerRow]:
     """What the session tells of too, but another had before it."""
-    ids = {response.message_id for response in told_by_session(database, session) if response.message_id}
+    ids = {
+        response.message_id for response in session_source_responses(database, session) if response.message_id
+    }
     where = """
         session <> ? AND message_id IN (SELECT value FROM json_each(?)) AND session IN (
             SELECT id FROM sessions WHERE family = (SELECT family FROM sessions WHERE id = ?)
@@ -127,7 +129,7 @@ def usage(
     sums: dict[str | None, Sum] = {}
     try:
         for key, *columns in database.execute(query, values):
-            for name, share in _shared_out(by, key, columns, zone):
+            for name, share in _shares(by, key, columns, zone):
                 sums.setdefault(name, Sum()).add_sums(share)
     except (sqlite3.OperationalError, OverflowError):  # numbers that no model ever counted to
         if by == "tool":
@@ -156,18 +158,18 @@ def sessions_with_unlisted_calls(database: sqlite3.Connection, conditions: Filte
     return int(count)
 
 
-def _shared_out(
+def _shares(
     by: By, key: object, values: Sequence[object], zone: tzinfo | None
 ) -> Iterator[tuple[str | None, Sequence[object]]]:
     if by == "tool":
-        yield from _by_tool(json.loads(str(key)) if key else [], values)
+        yield from _shares_by_tool(json.loads(str(key)) if key else [], values)
     elif by in ("day", "week", "month"):
         yield (None if key is None else time_key(by, int(str(key)) * 900, zone)), values
     else:
         yield (None if key is None else str(key)), values
 
 
-def _by_tool(
+def _shares_by_tool(
     calls: Sequence[tuple[str, int]], values: Sequence[object]
 ) -> Iterator[tuple[str | None, Sequence[object]]]:
     """What responses cost is shared out among the tools that they called, by the number of calls."""
@@ -178,7 +180,7 @@ def _by_tool(
     parts = sum(count for _, count in calls)
     for tool, count in sorted(calls):
         share = [_part(value, count, parts) for value in left]
-        left = [_less(value, amount) for value, amount in zip(left, share, strict=True)]
+        left = [_subtract(value, amount) for value, amount in zip(left, share, strict=True)]
         parts -= count
         yield tool, share
 
@@ -189,5 +191,5 @@ def _part(left: Any, count: int, parts: int) -> Any:
     return left * count / parts if isinstance(left, float) else left
 
 
-def _less(value: Any, share: Any) -> Any:
+def _subtract(value: Any, share: Any) -> Any:
     return value - share if isinstance(value, int | float) else value

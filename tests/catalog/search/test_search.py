@@ -17,7 +17,7 @@ from agent_logger.catalog import background
 from agent_logger.catalog.database import open_database
 from agent_logger.catalog.schema import TEXT_INDEX
 from agent_logger.catalog.search import index
-from agent_logger.catalog.search.index import Indexed, TextPosition
+from agent_logger.catalog.search.index import IndexHit, TextPosition
 from agent_logger.catalog.search.query import EXAMPLES, read
 from agent_logger.catalog.search.snippets import in_files
 from agent_logger.home.facts import register_log_folder
@@ -331,7 +331,7 @@ def test_lines_are_found_by_their_time_in_whatever_order_they_stand(tmp_path: Pa
         path.write_text("".join(json.dumps(it, separators=(",", ":")) + "\n" for it in ordered))
         for number in (0, 5, 299, 599):
             at = 1000 * round(datetime(2026, 11, 15, tzinfo=UTC).timestamp() + number)
-            hit = Indexed((TextPosition("s", 1, 0),), kind=1, at=at, until=0, error=False, hash=0, rank=0.0)
+            hit = IndexHit((TextPosition("s", 1, 0),), kind=1, at=at, until=0, error=False, hash=0, rank=0.0)
             found = in_files(hit, [path], [re.compile(f"word{number}")])
             assert found and found.text.startswith(f"word{number} ")
 

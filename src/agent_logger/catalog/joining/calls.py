@@ -67,15 +67,15 @@ def calls_of(logs: Iterable[Path]) -> list[WireCall]:
                 by_place |= {
                     (call.log, call.seq): call for call in _calls(log) if last is None or call.seq <= last
                 }
-    return sorted(by_place.values(), key=_moment)
+    return sorted(by_place.values(), key=_time_key)
 
 
 def call_detail(calls: Sequence[WireCall], name: str) -> CallDetail | None:
     """The call of this name, or the only one whose name begins so. None if there is none, or it is gone meanwhile."""
-    call = next((call for call in calls if call.call == name), None) or _begun(calls, name)
+    call = next((call for call in calls if call.call == name), None) or _call_beginning_with(calls, name)
     if call is None:
         return None
-    before = _before(calls, call)
+    before = _previous_call(calls, call)
     records = _records([one for one in (before, call) if one])
     records_of_call = records[call.log, call.seq]
     if records_of_call.request is None:
@@ -105,7 +105,7 @@ def _calls(log: PartFile) -> Iterable[WireCall]:
                     messages.add(request.seq)
             case Response() as response if response.seq in by_number:
                 websocket = response.seq in messages
-                by_number[response.seq] = _answered(
+                by_number[response.seq] = _add_response(
                     by_number[response.seq], response, provider, websocket=websocket
                 )
     return by_number.values()
@@ -126,7 +126,7 @@ def _requested_call(log: PartFile, request: Request) -> WireCall:
     )
 
 
-def _answered(call: WireCall, response: Response, provider: str, *, websocket: bool) -> WireCall:
+def _add_response(call: WireCall, response: Response, provider: str, *, websocket: bool) -> WireCall:
     dialect = dialect_of(provider, call.path)
     reported = value_of(response.usage) if response.usage else None
     complete = is_complete(response, dialect, websocket=websocket)
@@ -150,7 +150,7 @@ def _answered(call: WireCall, response: Response, provider: str, *, websocket: b
     )
 
 
-def _moment(call: WireCall) -> tuple[bool, float, str, int]:
+def _time_key(call: WireCall) -> tuple[bool, float, str, int]:
     at = call.started
     return at is None, at.timestamp() if at else 0.0, str(call.log), call.seq
 
@@ -192,12 +192,12 @@ def _read(path: Path, records: dict[int, _Records]) -> None:
                     return
 
 
-def _begun(calls: Sequence[WireCall], name: str) -> WireCall | None:
+def _call_beginning_with(calls: Sequence[WireCall], name: str) -> WireCall | None:
     begun = [call for call in calls if name and call.call.startswith(name)]
     return begun[0] if len(begun) == 1 else None
 
 
-def _before(calls: Sequence[WireCall], call: WireCall) -> WireCall | None:
+def _previous_call(calls: Sequence[WireCall], call: WireCall) -> WireCall | None:
     """The last call of its thread before it; of the first in a branch, the one that the branch goes on from. What
     is aside has nothing to do with what was aside before."""
     log = part_of(call.log)

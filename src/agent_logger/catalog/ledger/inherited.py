@@ -15,7 +15,7 @@ from agent_logger.model.session import Exchange, Inherited, Session, Turn
 ResponseKey = str | int  # what a response is known by: its id, else its time in microseconds
 
 
-def with_inherited(database: sqlite3.Connection, name: str, session: Session) -> Session:
+def mark_inherited(database: sqlite3.Connection, name: str, session: Session) -> Session:
     """The session with its parent as the catalog knows it, and each turn that counts in another session marked so."""
     row = database.execute("SELECT parent, family FROM sessions WHERE id = ?", (name,)).fetchone()
     if row is None:
@@ -25,10 +25,14 @@ def with_inherited(database: sqlite3.Connection, name: str, session: Session) ->
     (relatives,) = database.execute(
         "SELECT count(*) FROM sessions WHERE family = ? AND id <> ?", (family, name)
     ).fetchone()
-    return _marked(session, _counted_in(database, name, family, session.turns)) if relatives else session
+    return (
+        _mark_turns(session, _counting_sessions(database, name, family, session.turns))
+        if relatives
+        else session
+    )
 
 
-class _Counted(NamedTuple):
+class _LedgerPosition(NamedTuple):
     """A row of the ledger: the session that a response counts in, and that session's place in its family."""
 
     at: int
@@ -36,7 +40,7 @@ class _Counted(NamedTuple):
     place: int
 
 
-def _counted_in(
+def _counting_sessions(
     database: sqlite3.Connection, name: str, family: str, turns: Sequence[Turn]
 ) -> list[str | None]:
     """Return of each turn the other session of the family that it counts in; none: it counts in its own."""
@@ -49,13 +53,17 @@ def _counted_in(
         """,
         (family, json_list(keys)),
     )
-    counted: dict[ResponseKey, list[_Counted]] = {}
+    counted: dict[ResponseKey, list[_LedgerPosition]] = {}
     for message_id, at, session, place in rows:
-        counted.setdefault(at if message_id is None else message_id, []).append(_Counted(at, session, place))
-    return [_other_session(turn, name, counted) for turn in turns]
+        counted.setdefault(at if message_id is None else message_id, []).append(
+            _LedgerPosition(at, session, place)
+        )
+    return [_counting_session(turn, name, counted) for turn in turns]
 
 
-def _other_session(turn: Turn, name: str, counted: Mapping[ResponseKey, Sequence[_Counted]]) -> str | None:
+def _counting_session(
+    turn: Turn, name: str, counted: Mapping[ResponseKey, Sequence[_LedgerPosition]]
+) -> str | None:
     """A server may give an id again: then the response of the same time is the same, else that of the session which
     comes first in the family."""
     key = _response_key(turn)
@@ -79,7 +87,7 @@ def _time(turn: Turn) -> int:
     return micros_of(turn.started or turn.ended)
 
 
-def _marked(session: Session, places: list[str | None]) -> Session:
+def _mark_turns(session: Session, places: list[str | None]) -> Session:
     """`places`: of each turn, the other session that it counts in."""
     if not any(places):
         return session

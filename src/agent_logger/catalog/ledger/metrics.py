@@ -86,14 +86,14 @@ def metrics_of(session: Session) -> Metrics:
 def exchange_total(session: Session, exchange: Exchange) -> Total:
     """What one exchange of it came to."""
     totals = [total for total in session.totals if total.exchange == exchange.number]
-    return _billed(replace(session, exchanges=[exchange], side_turns=(), totals=totals))
+    return _total(replace(session, exchanges=[exchange], side_turns=(), totals=totals))
 
 
 def _own_usage(session: Session) -> tuple[Usage, Cost]:
     """What counts in this session. A fork's totals are also of turns that count in another one, so what they have
     beyond all turns is taken from the session, which knows these."""
     if not session.inherited:
-        billed = _billed(session)
+        billed = _total(session)
         return billed.usage, billed.cost
     own = total_of(
         responses_of_session(replace(session, exchanges=(), side_turns=session.own_turns, totals=()))
@@ -103,7 +103,7 @@ def _own_usage(session: Session) -> tuple[Usage, Cost]:
     return usage, Cost.total([own.cost, *(remainder.cost for remainder in beyond if remainder.cost)])
 
 
-def _billed(session: Session) -> Total:
+def _total(session: Session) -> Total:
     return total_of(responses_of_session(session), list(totals_of_session(session)))
 
 
@@ -194,13 +194,13 @@ def _files(calls: Iterable[_Call]) -> dict[ToolKind, list[str]]:
     files: dict[ToolKind, dict[str, None]] = {"read": {}, "write": {}, "edit": {}}
     for call in calls:
         if not call.is_error:
-            for kind, path in _touched(call):
+            for kind, path in _paths_in(call):
                 if kind in files:
                     files[kind][path] = None
     return {kind: list(paths) for kind, paths in files.items()}
 
 
-def _touched(call: _Call) -> Iterator[tuple[ToolKind, str]]:
+def _paths_in(call: _Call) -> Iterator[tuple[ToolKind, str]]:
     given, kind = call.input, call.kind
     if (kind == "edit" or kind == "shell") and (patch := _patch(given)):
         for patched in PATCHED.finditer(patch):

@@ -5,7 +5,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from typing import Any, Literal
 
-from agent_logger.catalog.ledger.ledger import Ledger, LedgerRow, are_apart, nano_usd_of, reported_usd_of
+from agent_logger.catalog.ledger.ledger import (
+    Ledger,
+    LedgerRow,
+    have_unique_ids,
+    nano_usd_of,
+    reported_usd_of,
+)
 from agent_logger.catalog.ledger.rows import tokens_of
 from agent_logger.model.prices import NO_USAGE, Tokens, nano_usd, price_date
 from agent_logger.model.responses import ModelResponse, ReportedTotal
@@ -127,7 +133,7 @@ def total_of(responses: Iterable[ModelResponse], totals: Sequence[ReportedTotal]
     """What a ledger of these comes to. Its rows are not made, nor is the ledger where it would change nothing."""
     billed = [response for response in responses if response.model != SYNTHETIC]
     grown = Sum()
-    if not totals and are_apart(billed):
+    if not totals and have_unique_ids(billed):
         for response in billed:
             tokens = tokens_of(response.usage)
             nano = nano_usd(tokens, response.model, response.at, response.tier) if tokens else NO_USAGE

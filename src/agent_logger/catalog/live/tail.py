@@ -89,15 +89,15 @@ class Tail:
     def _id_of(self, source: Source) -> str:
         if source.agent not in (None, "gemini-cli"):
             return source.name
-        if source.key not in self._ids and (session_id := _told_id(source)):
+        if source.key not in self._ids and (session_id := _read_id(source)):
             self._ids[source.key] = session_id
         return self._ids.get(source.key, source.name)  # it may be said later
 
 
-def _told_id(source: Source) -> str | None:
+def _read_id(source: Source) -> str | None:
     """The client's id, where it stands only inside."""
     if source.agent:
-        return next((session.id for session in _whole(source)), None)
+        return next((session.id for session in _read_session(source)), None)
     log = PartFile(Path(source.path).parent, source.name)
     return client_id(log) or session_id_of(log)
 
@@ -155,7 +155,7 @@ class _Watched:
         if self.source.agent in NOT_IN_LINES:
             if self._stamp != self.source.stamp:
                 self._stamp = self.source.stamp
-                yield from ((session, True) for session in _whole(self.source))
+                yield from ((session, True) for session in _read_session(self.source))
             return
         for file in self._files.values():
             if entries := file.read():
@@ -220,7 +220,7 @@ def _files_of(source: Source) -> Iterable[Path]:
     return [path, *map(Path, source.others or ())]
 
 
-def _whole(source: Source) -> Iterator[Session]:
+def _read_session(source: Source) -> Iterator[Session]:
     try:
         yield session_of(source)
     except (SourceError, OSError):

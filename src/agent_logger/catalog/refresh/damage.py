@@ -10,7 +10,7 @@ import msgspec
 
 from agent_logger.catalog.database import storable, transaction
 from agent_logger.catalog.discovery.source import Source
-from agent_logger.catalog.queries import source_rows
+from agent_logger.catalog.queries import sources_to_count
 from agent_logger.catalog.refresh.refresh import count_change
 from agent_logger.errors import SourceError
 from agent_logger.files import foreign
@@ -24,7 +24,7 @@ _count = msgspec.json.Decoder(DamageCount).decode
 
 def count_damaged_lines(database: sqlite3.Connection, sessions: Iterable[str] | None) -> None:
     """Of the sources of these sessions, or of all, that have changed since."""
-    behind = source_rows(database, sessions)
+    behind = sources_to_count(database, sessions)
     for start in range(0, len(behind), AT_ONCE):
         _count_in(database, behind[start : start + AT_ONCE])
 
@@ -78,7 +78,7 @@ def files_of(found_source: Source) -> list[Path]:
         *(path.parent / other.name for other in source.others),
         *map(Path, found_source.others or ()),
     ]
-    return _there(files)
+    return _line_files(files)
 
 
 def files_of_log(log: PartFile) -> list[Path]:
@@ -86,7 +86,7 @@ def files_of_log(log: PartFile) -> list[Path]:
     return [*(part.existing_path() for part in parts_of(log.folder, log.name)), *lives]
 
 
-def _there(files: Iterable[Path]) -> list[Path]:
+def _line_files(files: Iterable[Path]) -> list[Path]:
     """Those of lines, plain or sealed, each once."""
     paths = (foreign.existing(Path(os.path.normpath(path))) for path in files)
     return list(dict.fromkeys(path for path in paths if path and path.suffix in LINE_FILES))

@@ -22,7 +22,7 @@ REMOVED = "removed"  # the damage of a log whose session was
 Progress = Callable[[int, int], None]  # bytes that are done, and all there are to do
 
 
-class Refreshed(NamedTuple):
+class RefreshReport(NamedTuple):
     """What a refresh found, and what it took."""
 
     sources: int  # that there are
@@ -33,25 +33,25 @@ class Refreshed(NamedTuple):
     unsealed_since: float  # when a part of a log that is not sealed was last written to, at the earliest
 
 
-def refresh(database: sqlite3.Connection, home: Path, progress: Progress | None = None) -> Refreshed:
+def refresh(database: sqlite3.Connection, home: Path, progress: Progress | None = None) -> RefreshReport:
     """What was removed does not come back, whoever still tells of it."""
     before = (foreign.work.files, foreign.work.bytes)
     scan = _Scan(database, home)
-    written = _put_down(database, scan)
+    written = _store_known_changes(database, scan)
     if scan.changed:
-        from agent_logger.catalog.refresh.ingest import take_in  # the readers are not needed before
+        from agent_logger.catalog.refresh.ingest import ingest  # the readers are not needed before
 
-        written += take_in(database, scan.changed, scan.stored, scan.removed, progress)
-    _keep_looks(database, scan, written)
-    _price_again(database)
+        written += ingest(database, scan.changed, scan.stored, scan.removed, progress)
+    _store_folder_hashes(database, scan, written)
+    _update_prices(database)
     _count_overdue(database)
-    return Refreshed(
+    return RefreshReport(
         sources=database.execute("SELECT count(*) FROM sources").fetchone()[0],
         changed=len(scan.changed),
         removed=len(scan.gone),
         files_opened=foreign.work.files - before[0],
         bytes_read=foreign.work.bytes - before[1],
-        unsealed_since=scan.remembered.unsealed_since,
+        unsealed_since=scan.cache.unsealed_since,
     )
 
 
@@ -61,14 +61,14 @@ class _Scan:
     def __init__(self, database: sqlite3.Connection, home: Path) -> None:
         self.removed = frozenset(tombstones(home))
         self.changes = changes(database)  # that were made before we looked
-        self.looks = _looks(database, self.removed)
-        self.remembered = StampCache(_remembered(database), self.looks)
+        self.folder_hashes = _load_folder_hashes(database, self.removed)
+        self.cache = StampCache(_load_stamps(database), self.folder_hashes)
         there = {
             storable(source.key): source
-            for source in find_sources(home, self.remembered)
+            for source in find_sources(home, self.cache)
             if source.name not in self.removed
         }
-        self.stored = state_by_key = _source_states(database, self.remembered.unchanged)
+        self.stored = state_by_key = _source_states(database, self.cache.unchanged)
         changed = [
             source
             for key, source in there.items()
@@ -91,18 +91,18 @@ _SEALED = """
 """
 
 
-def _put_down(database: sqlite3.Connection, scan: _Scan) -> int:
+def _store_known_changes(database: sqlite3.Connection, scan: _Scan) -> int:
     """What can be said without opening a file. How many changes that was."""
-    if not (scan.gone or scan.sealed or scan.remembered.new):
+    if not (scan.gone or scan.sealed or scan.cache.new):
         return 0
     with transaction(database):
-        _remember(database, scan.remembered)
+        _store_stamps(database, scan.cache)
         for source in scan.sealed:
             database.execute(_SEALED, (source.stamp, source.size, storable(source.key)))
         if scan.gone:
-            from agent_logger.catalog.refresh.families import post
+            from agent_logger.catalog.refresh.families import update_families
 
-            post(database, [], scan.gone)
+            update_families(database, [], scan.gone)
             database.execute("DELETE FROM folder_hashes")  # one that is gone may be put back as it was
         count_change(database)
     return 1
@@ -163,16 +163,16 @@ def count_change(database: sqlite3.Connection) -> None:
     )
 
 
-def _price_again(database: sqlite3.Connection) -> None:
+def _update_prices(database: sqlite3.Connection) -> None:
     """Costs in the ledger are those of one price list."""
     row = database.execute("SELECT value FROM properties WHERE name = 'price_date'").fetchone()
     if row and row[0] == price_date():
         return
     with transaction(database):
         if row:
-            from agent_logger.catalog.refresh.families import post_again
+            from agent_logger.catalog.refresh.families import derive_all
 
-            post_again(database)
+            derive_all(database)
         database.execute("INSERT OR REPLACE INTO properties VALUES ('price_date', ?)", (price_date(),))
         count_change(database)
 
@@ -180,53 +180,53 @@ def _price_again(database: sqlite3.Connection) -> None:
 def _count_overdue(database: sqlite3.Connection) -> None:
     query = "SELECT 1 FROM sources WHERE in_flight_until < ? LIMIT 1"
     if database.execute(query, (time.time(),)).fetchone():
-        from agent_logger.catalog.refresh.families import post_overdue
+        from agent_logger.catalog.refresh.families import derive_overdue
 
         with transaction(database):
-            post_overdue(database)
+            derive_overdue(database)
             count_change(database)
 
 
-def _remembered(database: sqlite3.Connection) -> dict[str, tuple[str, str]]:
+def _load_stamps(database: sqlite3.Connection) -> dict[str, tuple[str, str]]:
     rows = database.execute("SELECT path, stamp, value FROM stamp_cache")
     return {path: (stamp, values) for path, stamp, values in rows}
 
 
-def _remember(database: sqlite3.Connection, remembered: StampCache) -> None:
-    rows = ((storable(path), *values) for path, values in remembered.new.items())
+def _store_stamps(database: sqlite3.Connection, cache: StampCache) -> None:
+    rows = ((storable(path), *values) for path, values in cache.new.items())
     database.executemany("INSERT OR REPLACE INTO stamp_cache VALUES (?, ?, ?)", rows)
 
 
 # ---------------------------------------------------------------- folders that look as they did
 
 
-def _looks(database: sqlite3.Connection, removed: frozenset[str]) -> dict[str, str]:
+def _load_folder_hashes(database: sqlite3.Connection, removed: frozenset[str]) -> dict[str, str]:
     """None after somebody removed a session: whatever tells of it is to be found."""
     row = database.execute("SELECT value FROM properties WHERE name = 'tombstones'").fetchone()
-    if (row[0] if row else "") != _named(removed):
+    if (row[0] if row else "") != _hash_names(removed):
         return {}
-    return {restored(path): look for path, look in database.execute("SELECT path, hash FROM folder_hashes")}
+    return {restored(path): value for path, value in database.execute("SELECT path, hash FROM folder_hashes")}
 
 
-def _named(removed: frozenset[str]) -> str:
+def _hash_names(removed: frozenset[str]) -> str:
     return str(hashed("/".join(sorted(removed)))) if removed else ""
 
 
-def _keep_looks(database: sqlite3.Connection, scan: _Scan, written: int) -> None:
+def _store_folder_hashes(database: sqlite3.Connection, scan: _Scan, written: int) -> None:
     """Once all that is in these folders was taken in, and if nobody else wrote meanwhile: who looked before us may have
     put down what it saw then. A folder with a file that cannot be read is looked at every time."""
-    if scan.remembered.looks == scan.looks:
+    if scan.cache.looks == scan.folder_hashes:
         return
     query = "SELECT DISTINCT folder FROM sources WHERE read_error IS NOT NULL AND read_error <> ?"
     unread = {restored(folder) for (folder,) in database.execute(query, (REMOVED,))}
-    looks = {folder: look for folder, look in scan.remembered.looks.items() if f"{folder}/" not in unread}
-    if looks == scan.looks:
+    hashes = {folder: value for folder, value in scan.cache.looks.items() if f"{folder}/" not in unread}
+    if hashes == scan.folder_hashes:
         return
     with transaction(database):
         if changes(database) == scan.changes + written:
             database.execute("DELETE FROM folder_hashes")
-            rows = ((storable(folder), look) for folder, look in looks.items())
+            rows = ((storable(folder), value) for folder, value in hashes.items())
             database.executemany("INSERT INTO folder_hashes VALUES (?, ?)", rows)
             database.execute(
-                "INSERT OR REPLACE INTO properties VALUES ('tombstones', ?)", (_named(scan.removed),)
+                "INSERT OR REPLACE INTO properties VALUES ('tombstones', ?)", (_hash_names(scan.removed),)
             )

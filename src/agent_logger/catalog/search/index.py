@@ -17,7 +17,7 @@ import msgspec
 
 from agent_logger.catalog.database import json_list, transaction
 from agent_logger.catalog.search.texts import NO_TURN, Text
-from agent_logger.catalog.search.tokenizer import spaced
+from agent_logger.catalog.search.tokenizer import space_words
 
 SHARD_TEXT_BYTES = 360_000_000  # of texts, which make an index of about 200 MB
 MOST_DEAD = 0.2
@@ -44,7 +44,7 @@ class TextPosition(NamedTuple):
     turn: int
 
 
-class Indexed(NamedTuple):
+class IndexHit(NamedTuple):
     """A text that an index has found, and where it stands: in one session, or in forks of it too."""
 
     places: tuple[TextPosition, ...]
@@ -65,13 +65,13 @@ def marks(database: sqlite3.Connection) -> dict[str, bytes]:
     return dict(database.execute("SELECT session, position FROM indexed_sessions WHERE position IS NOT NULL"))
 
 
-def whole(database: sqlite3.Connection) -> str | None:
+def complete_state(database: sqlite3.Connection) -> str | None:
     """The state of the catalog that all texts are in the index of."""
     row = database.execute("SELECT value FROM properties WHERE name = 'catalog_state'").fetchone()
     return row[0] if row else None
 
 
-def note_whole(database: sqlite3.Connection, state: str) -> None:
+def store_complete_state(database: sqlite3.Connection, state: str) -> None:
     with transaction(database):
         database.execute("INSERT OR REPLACE INTO properties VALUES ('catalog_state', ?)", (state,))
 
@@ -113,18 +113,20 @@ def _shards_of(database: sqlite3.Connection, session: str) -> set[int]:
 
 def matches(
     database: sqlite3.Connection, match: str, *, error: bool, sessions: str | None, limit: int
-) -> list[Indexed]:
+) -> list[IndexHit]:
     """The rows that match, the best first, and of equals the newer one. `sessions`: a list of them in JSON, if only
     those are wanted."""
     shards = [shard for (shard,) in database.execute("SELECT id FROM shards ORDER BY id DESC")]
-    rows = [row for shard in shards for row in _matching(database, shard, match, error, sessions, limit)]
+    rows = [
+        row for shard in shards for row in _matches_in_shard(database, shard, match, error, sessions, limit)
+    ]
     return sorted(rows, key=lambda row: (row.rank, -row.at, row.places))[:limit]
 
 
 MONTH = 30 * 86_400_000.0  # milliseconds; what was said now counts twice, and half of that is gone in a month
 
 
-def failed(database: sqlite3.Connection, *, sessions: str | None, limit: int) -> list[Indexed]:
+def failed_calls(database: sqlite3.Connection, *, sessions: str | None, limit: int) -> list[IndexHit]:
     """Tool calls that failed, the newest first."""
     query = f"""
         SELECT {_PLACES}, kind, at, result_at, is_error, hash, 0.0
@@ -132,23 +134,23 @@ def failed(database: sqlite3.Connection, *, sessions: str | None, limit: int) ->
         WHERE is_error AND (?1 IS NULL OR indexed_sessions.session IN (SELECT value FROM json_each(?1)))
         GROUP BY index_row ORDER BY at DESC LIMIT ?2
     """
-    return [_indexed(row) for row in database.execute(query, (sessions, limit))]
+    return [_read_hit(row) for row in database.execute(query, (sessions, limit))]
 
 
 _PLACES = "json_group_array(json_array(indexed_sessions.session, exchange, turn))"
 _places = msgspec.json.Decoder(list[TextPosition]).decode
 
 
-def _indexed(row: Sequence[Any]) -> Indexed:
-    return Indexed(tuple(sorted(_places(row[0]))), *row[1:])
+def _read_hit(row: Sequence[Any]) -> IndexHit:
+    return IndexHit(tuple(sorted(_places(row[0]))), *row[1:])
 
 
 MOST_MATCHES = 10_000  # of a shard that are looked at: with more of them, words tell nothing apart
 
 
-def _matching(
+def _matches_in_shard(
     database: sqlite3.Connection, shard: int, match: str, error: bool, sessions: str | None, limit: int
-) -> list[Indexed]:
+) -> list[IndexHit]:
     table = f"words_{shard}"
     condition = "AND is_error" if error else ""
     within = (
@@ -166,13 +168,13 @@ def _matching(
     """
     now = round(time.time() * 1000)
     values = [now, match, limit] if sessions is None else [now, match, sessions, limit]
-    return [_indexed(row) for row in database.execute(query, values)]
+    return [_read_hit(row) for row in database.execute(query, values)]
 
 
 # ---------------------------------------------------------------- transaction
 
 
-Copied = dict[tuple[int, int, int], list[int]]  # rows of an index by what copies of a text have in common
+RowsByText = dict[tuple[int, int, int], list[int]]  # rows of an index by what copies of a text have in common
 
 
 class _Shard:
@@ -180,16 +182,16 @@ class _Shard:
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
-        self._shard, self._first = _growing(database)
+        self._shard, self._first = _growing_shard(database)
         self._words: list[Text] = []
         self._rows: list[tuple[int, ...]] = []
-        self._taken: dict[
+        self._rows_by_session: dict[
             str, list[tuple[int, ...]]
         ] = {}  # the same by session, of those that have relatives
 
     def take(self, entry: IndexedSession) -> None:
-        session, texts = _new(self._database, entry)
-        copied = self._copied(entry.relatives) if entry.relatives else {}
+        session, texts = _register(self._database, entry)
+        copied = self._copies_in(entry.relatives) if entry.relatives else {}
         rows: list[tuple[int, ...]] = []
         for text in texts:
             digest = text.hash
@@ -198,22 +200,22 @@ class _Shard:
             rows.append((copies.pop() if copies else self._add(text), session, *_columns(text), digest))
         self._rows += rows
         if entry.relatives:
-            self._taken[entry.session] = rows
+            self._rows_by_session[entry.session] = rows
 
     def _add(self, text: Text) -> int:
         """The number of its row."""
         self._words.append(text)
         return (self._shard << SHARD) + self._first + len(self._words) - 1
 
-    def _copied(self, relatives: Sequence[str]) -> Copied:
+    def _copies_in(self, relatives: Sequence[str]) -> RowsByText:
         query = """
             SELECT hash, at, kind, index_row FROM texts
             WHERE session IN (SELECT id FROM indexed_sessions WHERE session IN (SELECT value FROM json_each(?)))
         """
         copies = set(self._database.execute(query, (json_list(relatives),)))
         for name in relatives:
-            copies |= {(row[-1], row[5], row[4], row[0]) for row in self._taken.get(name, ())}
-        copied: Copied = {}
+            copies |= {(row[-1], row[5], row[4], row[0]) for row in self._rows_by_session.get(name, ())}
+        copied: RowsByText = {}
         for text, at, kind, words in sorted(copies, reverse=True):
             copied.setdefault((text, at, kind), []).append(words)
         return copied
@@ -228,7 +230,7 @@ class _Shard:
         )
         # Last, and at once: with every other statement in between, SQLite writes out the words it has gathered.
         words = (
-            (number, spaced(text.text), spaced(text.tool), spaced(text.file))
+            (number, space_words(text.text), space_words(text.tool), space_words(text.file))
             for number, text in enumerate(texts, self._first)
         )
         self._database.executemany(
@@ -247,7 +249,7 @@ def _columns(text: Text) -> tuple[int, ...]:
     )  # a `bool` is slow to bind
 
 
-def _new(database: sqlite3.Connection, entry: IndexedSession) -> tuple[int, Sequence[Text]]:
+def _register(database: sqlite3.Connection, entry: IndexedSession) -> tuple[int, Sequence[Text]]:
     """The number of the session, and its texts that are not in the index yet. The others stay where they are."""
     row = database.execute("SELECT id FROM indexed_sessions WHERE session = ?", (entry.session,)).fetchone()
     if row is None:
@@ -257,10 +259,10 @@ def _new(database: sqlite3.Connection, entry: IndexedSession) -> tuple[int, Sequ
     (session,) = row
     update = "UPDATE indexed_sessions SET stamp = ?, position = ? WHERE id = ?"
     database.execute(update, (entry.stamp, entry.mark, session))
-    return session, _without_known(database, session, entry)
+    return session, _reuse_rows(database, session, entry)
 
 
-def _without_known(database: sqlite3.Connection, session: int, entry: IndexedSession) -> list[Text]:
+def _reuse_rows(database: sqlite3.Connection, session: int, entry: IndexedSession) -> list[Text]:
     query = """
         SELECT index_row, hash FROM texts
         WHERE session = ?1 AND exchange >= ?2 AND (exchange > ?2 OR turn >= ?3) ORDER BY index_row DESC
@@ -281,7 +283,7 @@ def _without_known(database: sqlite3.Connection, session: int, entry: IndexedSes
     return new
 
 
-def _growing(database: sqlite3.Connection) -> tuple[int, int]:
+def _growing_shard(database: sqlite3.Connection) -> tuple[int, int]:
     """The shard that grows, and the number of its next row."""
     row = database.execute("SELECT id, next_row, text_bytes FROM shards ORDER BY id DESC LIMIT 1").fetchone()
     if row and row[2] < SHARD_TEXT_BYTES:

@@ -8,7 +8,7 @@ whatever it would mean to a database.
 import re
 from dataclasses import dataclass, field
 
-from agent_logger.catalog.search.tokenizer import BEGIN, END, UNSPACED, spaced
+from agent_logger.catalog.search.tokenizer import BEGIN, END, UNSPACED, space_words
 
 MOST_WORDS = 64
 EXAMPLES = {
@@ -59,7 +59,7 @@ def _lacking(name: str) -> ValueError:
 
 
 def _take(query: Query, name: str | None, text: str, star: bool) -> None:
-    words = _WORD.findall(spaced(text))
+    words = _WORD.findall(space_words(text))
     if name and not (words or (text and name in ("project", "agent"))):
         raise _lacking(name)
     if name == "project":
