@@ -390,16 +390,19 @@ class Catalog:
         from agent_logger.catalog.removal import remove_files
         from agent_logger.catalog.search.index import erase
 
-        if branches := self.branches(*session_ids):
-            parents, names = ", ".join(dict.fromkeys(branches.values())), ", ".join(branches)
-            raise StoreError(
-                f"{names} would lose what {parents} recorded before the fork; remove them together"
-            )
+        self._refuse_if_branches_stay(session_ids)
         ours = self.files_of_ours(*session_ids)
         remove_files(self.home, session_ids, ours)
         self._with_texts(lambda _, texts: erase(texts, session_ids))
         self.refresh()
         return ours
+
+    def _refuse_if_branches_stay(self, session_ids: Sequence[str]) -> None:
+        if branches := self.branches(*session_ids):
+            parents, names = ", ".join(dict.fromkeys(branches.values())), ", ".join(branches)
+            raise StoreError(
+                f"{names} would lose what {parents} recorded before the fork; remove them together"
+            )
 
     # ------------------------------------------------------------ the database, whatever happens to it
 

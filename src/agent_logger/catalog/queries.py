@@ -75,14 +75,16 @@ def _where(database: sqlite3.Connection, where: Filter) -> tuple[str, list[objec
         ("nano_usd >= ?", where.min_cost_usd and where.min_cost_usd * 1e9),
         ("witnesses & ?", where.witness and BIT.get(where.witness, 0)),
     ]
-    given = [
-        (term, [storable(value) if isinstance(value, str) else value])
-        for term, value in terms
-        if value is not None and value != ""
-    ]
     if where.live:
-        given.append(("id IN (SELECT value FROM json_each(?))", [json_list(_live_sessions(database))]))
-    return " AND ".join(term for term, _ in given) or "1", [value for _, values in given for value in values]
+        terms.append(("id IN (SELECT value FROM json_each(?))", json_list(_live_sessions(database))))
+    return where_clause(terms)
+
+
+def where_clause(terms: Iterable[tuple[str, object]]) -> tuple[str, list[object]]:
+    """The conditions that have a value, as SQL, and the values for it."""
+    given = [(term, value) for term, value in terms if value is not None and value != ""]
+    values = [storable(value) if isinstance(value, str) else value for _, value in given]
+    return " AND ".join(term for term, _ in given) or "1", values
 
 
 def session_ids(
@@ -281,16 +283,15 @@ def beginnings(database: sqlite3.Connection, ids: Iterable[str], least: int) -> 
     beginning_of = {}
     for name in ids:
         own = storable(name)
-        beside = database.execute(
-            """
-            SELECT (SELECT max(id) FROM sessions WHERE id < ?1), (SELECT min(id) FROM sessions WHERE id > ?1)
-            """,
-            (own,),
-        ).fetchone()
-        beginning_of[name] = name[
-            : max(least, *(1 + _common_length(own, other) for other in beside if other is not None), 0)
-        ]
+        neighbours = database.execute(_NEIGHBOURS, (own,)).fetchone()
+        shared = [_common_length(own, other) for other in neighbours if other is not None]
+        beginning_of[name] = name[: max(least, *(1 + length for length in shared), 0)]
     return beginning_of
+
+
+_NEIGHBOURS = (
+    "SELECT (SELECT max(id) FROM sessions WHERE id < ?1), (SELECT min(id) FROM sessions WHERE id > ?1)"
+)
 
 
 def _common_length(one: str, other: str) -> int:

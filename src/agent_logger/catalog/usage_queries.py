@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import tzinfo
 from typing import Any
 
-from agent_logger.catalog.database import json_list, storable
+from agent_logger.catalog.database import json_list
 from agent_logger.catalog.discovery.reader import unpacked
 from agent_logger.catalog.ledger.ledger import LedgerRow
 from agent_logger.catalog.ledger.rows import BIT, WITNESS_SETS
 from agent_logger.catalog.ledger.totals import By, Sum, Total, in_order, time_key, totals
-from agent_logger.catalog.queries import moment, since
+from agent_logger.catalog.queries import moment, since, where_clause
 from agent_logger.catalog.summary import Filter
 from agent_logger.model.responses import ModelResponse
 
@@ -26,9 +26,7 @@ def _where(where: Filter, session: str | None) -> tuple[str, list[object]]:
         ("at < ?", where.until and since(where.until)),
         ("witnesses & ?", where.witness and BIT.get(where.witness, 0)),
     ]
-    given = [(term, value) for term, value in terms if value is not None and value != ""]
-    values = [storable(value) if isinstance(value, str) else value for _, value in given]
-    return " AND ".join(term for term, _ in given) or "1", values
+    return where_clause(terms)
 
 
 _ROWS = """

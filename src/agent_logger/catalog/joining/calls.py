@@ -104,10 +104,8 @@ def _calls(log: PartFile) -> Iterable[WireCall]:
                 if request.transport == "websocket":
                     messages.add(request.seq)
             case Response() as response if response.seq in by_number:
-                websocket = response.seq in messages
-                by_number[response.seq] = _add_response(
-                    by_number[response.seq], response, provider, websocket=websocket
-                )
+                call, websocket = by_number[response.seq], response.seq in messages
+                by_number[response.seq] = _add_response(call, response, provider, websocket=websocket)
     return by_number.values()
 
 
@@ -206,14 +204,9 @@ def _previous_call(calls: Sequence[WireCall], call: WireCall) -> WireCall | None
     lasts = {PartFile(log.folder, name).path: last for name, last in lineage_of(log.folder, log.name)}
     order = {path: at for at, path in enumerate(lasts)}
     lasts[call.log] = call.seq - 1
-    earlier = [
-        earlier_call
-        for earlier_call in calls
-        if earlier_call.thread == call.thread
-        and (last := lasts.get(earlier_call.log)) is not None
-        and earlier_call.seq <= last
-    ]
-    return max(earlier, key=lambda earlier_call: (order[earlier_call.log], earlier_call.seq), default=None)
+    threaded = [other for other in calls if other.thread == call.thread and other.log in lasts]
+    earlier = [other for other in threaded if other.seq <= (lasts[other.log] or 0)]
+    return max(earlier, key=lambda other: (order[other.log], other.seq), default=None)
 
 
 def _changes(before: WireCall, records: _Records, request: RequestView) -> Changes | None:

@@ -74,20 +74,24 @@ def _ledger_entry(turns: Sequence[Turn]) -> LedgerEntry:
     knowing = [turn for turn in turns if turn.witnesses & KNOW_THE_END]
     best: LedgerEntry | None = None
     for turn in turns:
-        final = turn.complete and (not knowing or turn in knowing)
-        entry = LedgerEntry(
-            turn.message_id,
-            RowKind("", turn.model, turn.service_tier),
-            LedgerPlace("", None, "", turn.thread),
-            tokens_of(turn.usage),
-            NEVER,
-            final,
-            NOT_REPORTED,
-            0,
-        )
+        entry = _turn_entry(turn, final=turn.complete and (not knowing or turn in knowing))
         best = merge(best, entry, 0) if best else entry
     assert best
     return best
+
+
+def _turn_entry(turn: Turn, *, final: bool) -> LedgerEntry:
+    """With what decides between copies alone."""
+    return LedgerEntry(
+        turn.message_id,
+        RowKind("", turn.model, turn.service_tier),
+        LedgerPlace("", None, "", turn.thread),
+        tokens_of(turn.usage),
+        NEVER,
+        final,
+        NOT_REPORTED,
+        0,
+    )
 
 
 def _fullest(turns: Sequence[Turn]) -> Turn:

@@ -45,20 +45,20 @@ def _counting_sessions(
 ) -> list[str | None]:
     """Return of each turn the other session of the family that it counts in; none: it counts in its own."""
     keys = {key for turn in turns if (key := _response_key(turn)) is not None}
-    rows = database.execute(
-        """
-        SELECT message_id, at, session, family_position
-        FROM ledger JOIN ledger_places ON ledger_places.id = place JOIN sessions ON sessions.id = session
-        WHERE sessions.family = ? AND coalesce(message_id, at) IN (SELECT value FROM json_each(?))
-        """,
-        (family, json_list(keys)),
-    )
+    rows = database.execute(_FAMILY_RESPONSES, (family, json_list(keys)))
     counted: dict[ResponseKey, list[_LedgerPosition]] = {}
     for message_id, at, session, place in rows:
         counted.setdefault(at if message_id is None else message_id, []).append(
             _LedgerPosition(at, session, place)
         )
     return [_counting_session(turn, name, counted) for turn in turns]
+
+
+_FAMILY_RESPONSES = """
+    SELECT message_id, at, session, family_position
+    FROM ledger JOIN ledger_places ON ledger_places.id = place JOIN sessions ON sessions.id = session
+    WHERE sessions.family = ? AND coalesce(message_id, at) IN (SELECT value FROM json_each(?))
+"""
 
 
 def _counting_session(
@@ -91,12 +91,7 @@ def _mark_turns(session: Session, places: list[str | None]) -> Session:
     """`places`: of each turn, the other session that it counts in."""
     if not any(places):
         return session
-    # What was not billed, as an attempt that failed, goes with the response behind it.
-    following: str | None = None
-    for at in range(len(places) - len(session.side_turns) - 1, -1, -1):
-        if session.turns[at].is_billed:
-            following = places[at]
-        places[at] = following
+    _place_unbilled_turns(session, places)
     turns = [
         turn if place is None else replace(turn, counted_in=place)
         for turn, place in zip(session.turns, places, strict=True)
@@ -104,6 +99,15 @@ def _mark_turns(session: Session, places: list[str | None]) -> Session:
     exchanges = _exchanges(session.exchanges, turns)
     whole = replace(session, exchanges=exchanges, side_turns=turns[len(turns) - len(session.side_turns) :])
     return replace(whole, inherited=_inherited(whole, [turn for turn in turns if turn.counted_in]))
+
+
+def _place_unbilled_turns(session: Session, places: list[str | None]) -> None:
+    """What was not billed, as an attempt that failed, goes with the response behind it."""
+    following: str | None = None
+    for at in range(len(places) - len(session.side_turns) - 1, -1, -1):
+        if session.turns[at].is_billed:
+            following = places[at]
+        places[at] = following
 
 
 def _exchanges(exchanges: Iterable[Exchange], turns: Sequence[Turn]) -> list[Exchange]:

@@ -120,6 +120,14 @@ class _Call(msgspec.Struct, gc=False):
     started: datetime | None = None
     ended: datetime | None = None
 
+    def take(self, block: Block) -> None:
+        """Take over what a use or a result says; of copies of a use, the first counts."""
+        if block.kind == "tool_result":
+            self.is_error, self.ended = block.is_error, block.at
+        elif self.name is None:
+            self.name, self.input, self.started = block.name, block.input, block.at
+            self.kind = tool_kind(block.name) if block.name else "other"
+
 
 def _calls(turns: Iterable[Turn]) -> list[_Call]:
     """Each once: a use in one turn and its result in another, and the copies that a compacted or resumed session
@@ -127,17 +135,8 @@ def _calls(turns: Iterable[Turn]) -> list[_Call]:
     calls: dict[object, _Call] = {}
     for number, turn in enumerate(turns):
         for place, block in enumerate(turn.blocks):
-            if block.kind != "tool_use" and block.kind != "tool_result":
-                continue
-            key = _call_key(block, number, place)
-            call = calls.get(key)
-            if call is None:
-                call = calls[key] = _Call()
-            if block.kind == "tool_result":
-                call.is_error, call.ended = block.is_error, block.at
-            elif call.name is None:
-                call.name, call.input, call.started = block.name, block.input, block.at
-                call.kind = tool_kind(block.name) if block.name else "other"
+            if block.kind == "tool_use" or block.kind == "tool_result":
+                calls.setdefault(_call_key(block, number, place), _Call()).take(block)
     return list(calls.values())
 
 
@@ -201,12 +200,14 @@ def _files(calls: Iterable[_Call]) -> dict[ToolKind, list[str]]:
 
 
 def _paths_in(call: _Call) -> Iterator[tuple[ToolKind, str]]:
-    given, kind = call.input, call.kind
-    if (kind == "edit" or kind == "shell") and (patch := _patch(given)):
-        for patched in PATCHED.finditer(patch):
+    if call.kind == "edit" or call.kind == "shell":
+        for patched in PATCHED.finditer(_patch(call.input)):
             yield "write" if patched[1] == "Add" else "edit", patched[2] or patched[4]
-    if not isinstance(given, dict):
-        return
+    if isinstance(call.input, dict):
+        yield from _paths_in_input(call.input, call.kind)
+
+
+def _paths_in_input(given: Mapping[Any, Any], kind: ToolKind) -> Iterator[tuple[ToolKind, str]]:
     # One tool of Anthropic's views, creates and edits, and says which in its input.
     command = given.get("command")
     if isinstance(command, str):

@@ -69,22 +69,23 @@ class Tail:
 
     def _look(self, now: float) -> None:
         self._looked = now
-        best: dict[str, Source] = {}
-        for source in find_sources(self._home, self._remembered):
-            if (
-                source.is_of_hooks
-                or source.is_of_no_session
-                or (self._session is None and now - source.modified >= LIVE_SECONDS)
-            ):
-                continue
-            name = self._id_of(source)
-            if self._session in (None, name) and (name not in best or _rank(source) < _rank(best[name])):
-                best[name] = source
-        for name, source in best.items():
+        for name, source in self._best_sources(now).items():
             watch = self._watched.get(name)
             if watch is None or watch.source.key != source.key:
                 self._watched[name] = _Watched(name, source, watch)
             self._watched[name].look(source)
+
+    def _best_sources(self, now: float) -> dict[str, Source]:
+        """By session, of those that are followed."""
+        best: dict[str, Source] = {}
+        for source in find_sources(self._home, self._remembered):
+            is_old = self._session is None and now - source.modified >= LIVE_SECONDS
+            if is_old or source.is_of_hooks or source.is_of_no_session:
+                continue
+            name = self._id_of(source)
+            if self._session in (None, name) and (name not in best or _rank(source) < _rank(best[name])):
+                best[name] = source
+        return best
 
     def _id_of(self, source: Source) -> str:
         if source.agent not in (None, "gemini-cli"):

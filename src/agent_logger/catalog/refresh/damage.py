@@ -2,7 +2,7 @@
 
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -30,23 +30,23 @@ def count_damaged_lines(database: sqlite3.Connection, sessions: Iterable[str] | 
 
 
 def _count_in(database: sqlite3.Connection, behind: Iterable[tuple[int, Source]]) -> None:
-    counts = [
-        (source, behind_source, list(_counts(database, behind_source))) for source, behind_source in behind
-    ]
+    counts = [(number, source.stamp, list(_counts(database, source))) for number, source in behind]
     with transaction(database):
-        for source, changed, files in counts:
-            database.execute("DELETE FROM damage_counts WHERE source = ?", (source,))
-            rows = [
-                (storable(str(path)), source, count.places, msgspec.json.encode(count))
-                for path, count in files
-            ]
-            database.executemany("INSERT OR REPLACE INTO damage_counts VALUES (?, ?, ?, ?)", rows)
-            database.execute(
-                "UPDATE sources SET damaged_lines = ?, damage_stamp = ? WHERE id = ?",
-                (sum(count.places for _, count in files), changed.stamp, source),
-            )
+        for number, stamp, files in counts:
+            _store_counts(database, number, stamp, files)
         if any(count.places for _, _, files in counts for _, count in files):
             count_change(database)
+
+
+def _store_counts(
+    database: sqlite3.Connection, source: int, stamp: str, files: Sequence[tuple[Path, DamageCount]]
+) -> None:
+    database.execute("DELETE FROM damage_counts WHERE source = ?", (source,))
+    rows = [(storable(str(path)), source, count.places, msgspec.json.encode(count)) for path, count in files]
+    database.executemany("INSERT OR REPLACE INTO damage_counts VALUES (?, ?, ?, ?)", rows)
+    lines = sum(count.places for _, count in files)
+    update = "UPDATE sources SET damaged_lines = ?, damage_stamp = ? WHERE id = ?"
+    database.execute(update, (lines, stamp, source))
 
 
 def _counts(database: sqlite3.Connection, source: Source) -> Iterator[tuple[Path, DamageCount]]:

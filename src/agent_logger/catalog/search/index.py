@@ -263,24 +263,30 @@ def _register(database: sqlite3.Connection, entry: IndexedSession) -> tuple[int,
 
 
 def _reuse_rows(database: sqlite3.Connection, session: int, entry: IndexedSession) -> list[Text]:
-    query = """
-        SELECT index_row, hash FROM texts
-        WHERE session = ?1 AND exchange >= ?2 AND (exchange > ?2 OR turn >= ?3) ORDER BY index_row DESC
-    """
-    places_by_hash: dict[int, list[int]] = {}
-    for row, stored_text in database.execute(query, (session, *entry.since)):
-        places_by_hash.setdefault(stored_text, []).append(row)
+    """Those of the texts that have no row yet; the rows of the others are kept, and rows without a text removed."""
+    rows_by_hash = _rows_by_hash(database, session, entry.since)
     new: list[Text] = []
     rest: list[tuple[int, ...]] = []
     for text in entry.texts:
-        if rows := places_by_hash.get(text.hash):
+        if rows := rows_by_hash.get(text.hash):
             rest.append((*_columns(text), rows.pop(), session))
         else:
             new.append(text)
     columns = "exchange = ?, turn = ?, kind = ?, at = ?, result_at = ?, is_error = ?"
     database.executemany(f"UPDATE texts SET {columns} WHERE index_row = ? AND session = ?", rest)
-    _remove(database, session, [row for rows in places_by_hash.values() for row in rows])
+    _remove(database, session, [row for rows in rows_by_hash.values() for row in rows])
     return new
+
+
+def _rows_by_hash(database: sqlite3.Connection, session: int, since: tuple[int, int]) -> dict[int, list[int]]:
+    query = """
+        SELECT index_row, hash FROM texts
+        WHERE session = ?1 AND exchange >= ?2 AND (exchange > ?2 OR turn >= ?3) ORDER BY index_row DESC
+    """
+    rows: dict[int, list[int]] = {}
+    for row, text_hash in database.execute(query, (session, *since)):
+        rows.setdefault(text_hash, []).append(row)
+    return rows
 
 
 def _growing_shard(database: sqlite3.Connection) -> tuple[int, int]:

@@ -71,10 +71,14 @@ def _take(query: Query, name: str | None, text: str, star: bool) -> None:
             raise ValueError(f"is:{text} is not known; is:error finds tool calls that failed")
         query.error = True
     elif words:
-        phrase = f'"{" ".join(words)}"' + ("*" if star else "")
-        query.match.append(f"{name} : {phrase}" if name else phrase)
-        if name is None:
-            query.words.append(_pattern(words, star=star))
+        _take_words(query, name, words, star)
+
+
+def _take_words(query: Query, name: str | None, words: list[str], star: bool) -> None:
+    phrase = f'"{" ".join(words)}"' + ("*" if star else "")
+    query.match.append(f"{name} : {phrase}" if name else phrase)
+    if name is None:
+        query.words.append(_pattern(words, star=star))
 
 
 def _pattern(words: list[str], *, star: bool) -> str:

@@ -108,10 +108,14 @@ def _index_outdated(
                 progress(done, total)
         if late and number < len(left):
             return False
+    _drop_gone(catalog, texts)
+    return True
+
+
+def _drop_gone(catalog: sqlite3.Connection, texts: sqlite3.Connection) -> None:
     there = {name for (name,) in catalog.execute("SELECT id FROM sessions")}
     if gone := text_index.stamps(texts).keys() - there:
         text_index.index(texts, [], gone)
-    return True
 
 
 def relatives(catalog: sqlite3.Connection) -> dict[str, list[str]]:

@@ -70,12 +70,10 @@ def _texts(session: Session) -> list[Text]:
     texts: list[Text] = []
     number = 0
     for exchange in session.exchanges:
-        if exchange.user_input:
-            typed = exchange.user_input[:MOST_CHARACTERS]
-            texts.append(Text(exchange.number, NO_TURN, INPUT, _milliseconds(exchange.started), text=typed))
-        if exchange.printed:
-            printed = exchange.printed[:MOST_CHARACTERS]
-            texts.append(Text(exchange.number, NO_TURN, TEXT, _milliseconds(exchange.started), text=printed))
+        for kind, text in ((INPUT, exchange.user_input), (TEXT, exchange.printed)):
+            if text:
+                at, beginning = _milliseconds(exchange.started), text[:MOST_CHARACTERS]
+                texts.append(Text(exchange.number, NO_TURN, kind, at, text=beginning))
         for turn in exchange.turns:
             texts += _turn_texts(exchange.number, number, turn)
             number += 1

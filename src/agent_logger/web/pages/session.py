@@ -15,7 +15,7 @@ from agent_logger.views.outline import NumberedTurn, Part, TextPart, Thought, Us
 from agent_logger.views.pieces import Prose
 from agent_logger.web import charts, formatting
 from agent_logger.web.charts import Fall, Tick
-from agent_logger.web.pages.session_view import Book, PageSegment, agent_id
+from agent_logger.web.pages.session_view import Book, ContextFall, PageSegment, agent_id
 from agent_logger.web.site import session_url, site_of
 
 T = TypeVar("T")
@@ -178,15 +178,7 @@ class Drawing:
         points = values[::step]
         numbers = [number for number, _ in points]
         drawn = sorted(self._book.falls, key=lambda fall: (fall.compaction is None, fall.after - fall.before))
-        falls = [
-            Fall(
-                at=bisect_left(numbers, fall.turn),
-                text=f"Turn {fall.turn}: {fall.text}",
-                href=f"#turn-{fall.turn}",
-                kind="compacted" if fall.compaction else "",
-            )
-            for fall in drawn[:MOST_MARKED]
-        ]
+        falls = [_fall(fall, bisect_left(numbers, fall.turn)) for fall in drawn[:MOST_MARKED]]
         return charts.area([size for _, size in points], falls, "Context by turn")
 
     def map(self) -> Markup:
@@ -200,6 +192,15 @@ class Drawing:
         return Markup().join(
             PLACE.format(segment.key, segment.size * LINES_OF_A_TURN) for segment in segments
         )
+
+
+def _fall(fall: ContextFall, at: int) -> Fall:
+    return Fall(
+        at=at,
+        text=f"Turn {fall.turn}: {fall.text}",
+        href=f"#turn-{fall.turn}",
+        kind="compacted" if fall.compaction else "",
+    )
 
 
 def _tick(turns: list[Turn], first: int) -> Tick:
