@@ -21,7 +21,7 @@ from agent_logger.agents.claude_code.transcript import records as claude_records
 from agent_logger.catalog.joining.calls import CallDetail
 from agent_logger.catalog.ledger.metrics import ToolUsage
 from agent_logger.catalog.live.moments import Moment
-from agent_logger.catalog.schema import STEPS, TEXT_STEPS
+from agent_logger.catalog.schema import CATALOG, TEXT_INDEX
 from agent_logger.catalog.summary import Hit
 from agent_logger.catalog.tree import SessionNode
 from agent_logger.cli import COMMANDS, NAME, _checks, archive, config, find, ls, rm, run, shell, show, usage
@@ -201,7 +201,7 @@ TABLES = re.compile(r"(```sql\n).*?(```)", re.DOTALL)
 
 def catalog_page() -> str:
     """The page as it is, with the tables of the catalog's two files."""
-    tables = iter("\n".join(step.sql.strip() for step in steps) + "\n" for steps in (STEPS, TEXT_STEPS))
+    tables = iter(f"{schema.sql.strip()}\n" for schema in (CATALOG, TEXT_INDEX))
     page = (ROOT / "docs/catalog.md").read_text("utf-8")
     return TABLES.sub(lambda found: f"{found[1]}{next(tables)}{found[2]}", page)
 

@@ -4,7 +4,6 @@ import json
 import os
 import random
 import shutil
-import sqlite3
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -24,7 +23,6 @@ from agent_logger.archive.run import archive_all
 from agent_logger.catalog.ledger.metrics import count_tool_calls, metrics_of
 from agent_logger.catalog.ledger.totals import By, total, totals
 from agent_logger.catalog.queries import Order
-from agent_logger.catalog.schema import STEPS
 from agent_logger.files import foreign
 from agent_logger.files.parts import PartFile
 from agent_logger.home.facts import register_log_folder
@@ -528,23 +526,6 @@ def test_what_the_client_says_stands_beside_what_was_billed(home: Path, catalog:
     assert summary
     assert summary.reported_cost_usd == 1.25
     assert summary.cost.usd != 1.25
-
-
-def test_an_older_catalog_is_brought_up_to_date_step_by_step(home: Path, catalog: Catalog) -> None:
-    """As a version left it that had only the first of today's tables."""
-    catalog.home.mkdir(parents=True)
-    with sqlite3.connect(catalog.home / "catalog.db") as old:
-        old.executescript(STEPS[0].sql)
-        old.execute("PRAGMA user_version = 1")
-        (made,) = old.execute("SELECT value FROM facts WHERE name = 'made'").fetchone()
-    claude_file(home, ONE, [assistant(1, "one", ONE)])
-    assert [it.id for it in catalog.sessions()] == [ONE]
-    assert catalog.problem is None
-    with sqlite3.connect(catalog.home / "catalog.db") as new:
-        assert new.execute("PRAGMA user_version").fetchone() == (len(STEPS),)
-        assert new.execute("SELECT value FROM facts WHERE name = 'made'").fetchone() == (made,), (
-            "not made anew"
-        )
 
 
 def test_the_first_list_is_in_the_order_of_all_later_ones(home: Path, catalog: Catalog) -> None:

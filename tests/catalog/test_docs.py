@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent_logger import Catalog
-from agent_logger.catalog.schema import STEPS, TEXT_STEPS
+from agent_logger.catalog.schema import CATALOG, TEXT_INDEX
 from tests.catalog.catalogs import ID, claude_file, tool, user
 
 PAGE = (Path(__file__).parents[2] / "docs" / "catalog.md").read_text()
@@ -31,6 +31,6 @@ def test_every_method_is_in_the_table() -> None:
 
 def test_the_tables_are_those_of_the_schema() -> None:
     shown = "\n".join(re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL))
-    for step in (*STEPS, *TEXT_STEPS):
-        for table in re.findall(r"CREATE (?:TABLE|VIEW) (\w+)", step.sql):
+    for schema in (CATALOG, TEXT_INDEX):
+        for table in re.findall(r"CREATE (?:TABLE|VIEW) (\w+)", schema.sql):
             assert f" {table} " in shown, table

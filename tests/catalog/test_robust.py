@@ -12,8 +12,8 @@ import pytest
 
 from _corpus import fill
 from agent_logger import Catalog
-from agent_logger.catalog.database import in_memory, is_kept, is_same_file, opened
-from agent_logger.catalog.schema import STEPS, TEXT_STEPS
+from agent_logger.catalog.database import is_file, is_same_file, open_database, open_in_memory
+from agent_logger.catalog.schema import CATALOG
 from tests.catalog.catalogs import ID, Told, all_of, claude_file, user
 
 DATABASES = ("catalog.db", "catalog-text.db")
@@ -237,7 +237,7 @@ def _as_nobody(home: Path) -> str:
 def test_a_price_list_of_another_day_prices_everything_again(home: Path) -> None:
     before = asked(home)
     with sqlite3.connect(home / ".agent-logger" / "catalog.db") as database:
-        database.execute("UPDATE facts SET value = '2020-01-01' WHERE name = 'prices'")
+        database.execute("UPDATE properties SET value = '2020-01-01' WHERE name = 'price_date'")
         database.execute("UPDATE ledger SET nano_usd = 1")
         database.execute("UPDATE sessions SET nano_usd = 1")
     assert asked(home) == before
@@ -249,20 +249,15 @@ def test_a_session_without_an_answer_stays_where_it_is_when_all_is_priced_again(
         before = [it.id for it in catalog.sessions()]
     assert before[-1] == OLD
     with sqlite3.connect(home / ".agent-logger" / "catalog.db") as database:
-        database.execute("UPDATE facts SET value = '2020-01-01' WHERE name = 'prices'")
+        database.execute("UPDATE properties SET value = '2020-01-01' WHERE name = 'price_date'")
     with Catalog.open(home / ".agent-logger") as catalog:
         assert [it.id for it in catalog.sessions()] == before
 
 
-@pytest.mark.parametrize("steps", [STEPS, TEXT_STEPS])
-def test_every_step_of_the_schema_has_a_name(steps: tuple[tuple[str, str], ...]) -> None:
-    assert len({name for name, _ in steps}) == len(steps)
-
-
 def test_a_catalog_in_memory_is_neither_a_file_nor_gone(tmp_path: Path) -> None:
     path = tmp_path / "catalog.db"
-    with closing(in_memory(STEPS)) as memory, closing(opened(path, STEPS)) as file:
-        assert (is_kept(memory), is_kept(file)) == (False, True)
+    with closing(open_in_memory(CATALOG)) as memory, closing(open_database(path, CATALOG)) as file:
+        assert (is_file(memory), is_file(file)) == (False, True)
         assert (is_same_file(memory, path), is_same_file(file, path)) == (True, True)
         path.unlink()
         assert (is_same_file(memory, path), is_same_file(file, path)) == (True, False)

@@ -18,12 +18,11 @@ from tests.proxy.spooling import request_head
 from tests.proxy.streams import DIALECTS, anthropic, event
 from tests.web.page_process import showing
 
-from agent_logger.catalog.schema import STEPS
+from agent_logger.catalog.schema import CATALOG
 from agent_logger.home.facts import register_log_folder
 from agent_logger.model.records import encode
 
 STREAM = (b"content-type: text/event-stream",)
-STEP = "answers that ended and cuts that were billed"
 SESSION = "0b1c2d3e-0000-4000-8000-000000000001"
 
 
@@ -172,8 +171,8 @@ def test_a_catalog_of_an_earlier_version_reads_the_logs_again(client: Client) ->
     before = client.told("usage")
     with contextlib.closing(sqlite3.connect(client.folder / ".agent-logger" / "catalog.db")) as database:
         database.execute("DELETE FROM ledger WHERE partial")
-        database.execute("UPDATE told SET responses = ?", (msgspec.msgpack.encode([]),))
-        database.execute(f"PRAGMA user_version = {[it.name for it in STEPS].index(STEP)}")
+        database.execute("UPDATE source_responses SET responses = ?", (msgspec.msgpack.encode([]),))
+        database.execute(f"PRAGMA user_version = {CATALOG.version - 1}")
         database.commit()
     assert client.told("usage") == before
 

@@ -15,14 +15,10 @@ from agent_logger import platform
 @contextmanager
 def indexing(home: Path) -> Iterator[bool]:
     """Whether this process may fill the index; another one may be at it. Where there are no locks, all may."""
-    path = home / "catalog.lock"
     held = None
     mine = True
     with suppress(OSError):
-        platform.make_folder(home)
-        with suppress(FileExistsError):
-            platform.open_file(path, create=True).close()
-        held = platform.open_file(path)
+        held = _open_lock_file(home)
         with suppress(platform.NoLocksError):
             mine = platform.lock(held)
     try:
@@ -30,6 +26,14 @@ def indexing(home: Path) -> Iterator[bool]:
     finally:
         if held:
             held.close()
+
+
+def _open_lock_file(home: Path) -> platform.Held:
+    path = home / "catalog.lock"
+    platform.make_folder(home)
+    with suppress(FileExistsError):
+        platform.open_file(path, create=True).close()
+    return platform.open_file(path)
 
 
 def start(home: Path, seal_after_seconds: float | None) -> bool:

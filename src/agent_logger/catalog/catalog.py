@@ -19,16 +19,16 @@ from agent_logger.catalog import queries
 from agent_logger.catalog.database import (
     DAMAGED,
     UnusableError,
-    in_memory,
+    discard,
     is_damage,
-    is_kept,
+    is_file,
     is_same_file,
-    opened,
-    remove,
+    open_database,
+    open_in_memory,
 )
 from agent_logger.catalog.queries import NEED_DETAILS, Order
-from agent_logger.catalog.refresh.refresh import Progress, Refreshed, changes, refresh
-from agent_logger.catalog.schema import STEPS, TEXT_STEPS
+from agent_logger.catalog.refresh.refresh import Progress, RefreshReport, changes, refresh
+from agent_logger.catalog.schema import CATALOG, TEXT_INDEX
 from agent_logger.catalog.summary import Filter, Hit, SessionSummary, Uncounted
 from agent_logger.errors import StoreError
 from agent_logger.home.facts import session_labelled
@@ -96,21 +96,21 @@ class Catalog:
 
     # ------------------------------------------------------------ keeping up
 
-    def refresh(self, progress: Progress | None = None) -> Refreshed:
+    def refresh(self, progress: Progress | None = None) -> RefreshReport:
         """Take in what has changed since the last time, whoever looked. Questions do so by themselves."""
-        done = self._safely(lambda database: refresh(database, self.home, progress))
+        done = self._with_recovery(lambda database: refresh(database, self.home, progress))
         self._refreshed, self._unsealed_since = time.monotonic(), done.unsealed_since
         return done
 
     @property
     def version(self) -> int:
         """Another one when anything in the catalog is another one than before. Looks at no files: `refresh` does."""
-        return self._safely(changes)
+        return self._with_recovery(changes)
 
     def read_details(self, sessions: Iterable[str] | None = None, progress: Progress | None = None) -> bool:
         """Titles, exchanges and tools, of all sessions or of these, where they are not known yet. Whether any were
         not."""
-        left = self._answer_to(lambda database: queries.behind(database, sessions))
+        left = self._query(lambda database: queries.outdated_sessions(database, sessions))
         if not left:
             return False
         from agent_logger.catalog.details import read_details
@@ -118,7 +118,7 @@ class Catalog:
         total, done = sum(source.size for source in left), 0
         for start in range(0, len(left), DETAILS_AT_ONCE):
             batch = left[start : start + DETAILS_AT_ONCE]
-            self._safely(partial(read_details, batch=batch))
+            self._with_recovery(partial(read_details, batch=batch))
             done += sum(source.size for source in batch)
             if progress:
                 progress(done, total)
@@ -130,7 +130,7 @@ class Catalog:
         from agent_logger.catalog.background import indexing
         from agent_logger.catalog.search.search import index
 
-        self._answer_to(lambda _: None)
+        self._query(lambda _: None)
         with indexing(self.home) as mine:
             if not mine:
                 return self.coverage.is_whole
@@ -142,19 +142,19 @@ class Catalog:
         """Whether there may be parts of logs that were not touched for so long, as the last look at the files saw."""
         from agent_logger.catalog.sealing import is_due
 
-        return self._safely(lambda database: is_due(database, self._unsealed_since, after_seconds))
+        return self._with_recovery(lambda database: is_due(database, self._unsealed_since, after_seconds))
 
     def seal(self, after_seconds: float | None, *, seconds: float = float("inf")) -> int:
         """Seal the parts of our logs that were not touched for so long (none: never), wherever they are; for no longer
         than `seconds`, if they are given. How many."""
         from agent_logger.catalog.sealing import seal
 
-        return self._safely(lambda database: seal(database, self.home, after_seconds, seconds))
+        return self._with_recovery(lambda database: seal(database, self.home, after_seconds, seconds))
 
     @property
     def backlog(self) -> int:
         """Bytes of sessions that were only read for what they cost. Looks at no files."""
-        return self._safely(queries.backlog)
+        return self._with_recovery(queries.backlog)
 
     @property
     def coverage(self) -> "Coverage":
@@ -183,14 +183,14 @@ class Catalog:
             self._read_live_details()
         ids: list[str] = []
         for _ in range(MOST_LOOKS):  # what is read may tell that others were active later
-            ids = self._answer_to(
+            ids = self._query(
                 lambda database: queries.session_ids(database, conditions, order, limit, offset)
             )
             if not self.read_details(ids):
                 break
         self._count_damaged_lines(ids)
         self._note_closed_logs(ids)
-        return self._answer_to(lambda database: queries.summaries(database, ids))
+        return self._query(lambda database: queries.summaries(database, ids))
 
     def count(self, where: Filter | None = None) -> int:
         """How many sessions there are."""
@@ -199,33 +199,31 @@ class Catalog:
             self.read_details()
         elif conditions.live:
             self._read_live_details()
-        return self._answer_to(lambda database: queries.count_sessions(database, conditions))
+        return self._query(lambda database: queries.count_sessions(database, conditions))
 
     def summary(self, session_id: str) -> SessionSummary | None:
         self.read_details([session_id])
         self._count_damaged_lines([session_id])
         self._note_closed_logs([session_id])
-        return next(iter(self._answer_to(lambda database: queries.summaries(database, [session_id]))), None)
+        return next(iter(self._query(lambda database: queries.summaries(database, [session_id]))), None)
 
     def resolve(self, given: str) -> list[str]:
         """The ids of the sessions that are meant: by its id, the name of its log or its path the one; by its label, the
         one last called so; else all whose id or name begins so."""
         name = session_labelled(self.home, given) or given
-        return self._answer_to(lambda database: queries.resolve(database, name))
+        return self._query(lambda database: queries.resolve(database, name))
 
     def short_ids(self, session_ids: Iterable[str]) -> dict[str, str]:
         """Of each the beginning that it can be called by: eight characters, or as many as tell it from all others."""
-        return self._answer_to(lambda database: queries.beginnings(database, session_ids, SHORT_ID))
+        return self._query(lambda database: queries.beginnings(database, session_ids, SHORT_ID))
 
     def session(self, session_id: str) -> "Session | None":
         """From all its witnesses. By the client's id, the name of a log, or a beginning that no other has."""
-        from agent_logger.catalog.details import session_from
-        from agent_logger.catalog.live.liveness import in_flight, interrupted
+        from agent_logger.catalog.details import load_session
+        from agent_logger.catalog.live.liveness import in_flight, mark_interrupted
 
         names = self.resolve(session_id)
-        session = (
-            self._answer_to(lambda database: session_from(database, names[0])) if len(names) == 1 else None
-        )
+        session = self._query(lambda database: load_session(database, names[0])) if len(names) == 1 else None
         if session is None:
             return None
         if files := self.damaged_files(names[0]).get(names[0]):
@@ -233,29 +231,29 @@ class Catalog:
         if not in_flight(session):
             return session
         summary = self.summary(names[0])
-        return session if summary and summary.live else interrupted(session)
+        return session if summary and summary.live else mark_interrupted(session)
 
     def damaged_files(self, *session_ids: str) -> dict[str, dict[Path, int]]:
         """Of each of these sessions that has damaged lines, how many there are in which file; `verify` shows them."""
         self._count_damaged_lines(session_ids)
-        return self._safely(lambda database: queries.damaged_files(database, session_ids))
+        return self._with_recovery(lambda database: queries.damaged_files(database, session_ids))
 
     def _count_damaged_lines(self, session_ids: Sequence[str] | None) -> None:
-        if self._answer_to(lambda database: queries.source_rows(database, session_ids)):
+        if self._query(lambda database: queries.sources_to_count(database, session_ids)):
             from agent_logger.catalog.refresh.damage import count_damaged_lines
 
-            self._safely(lambda database: count_damaged_lines(database, session_ids))
+            self._with_recovery(lambda database: count_damaged_lines(database, session_ids))
 
     def _read_live_details(self) -> None:
         """Read the details of all sessions that may be live, so that they tell whether they are."""
         self._note_closed_logs(None)
-        self.read_details(self._answer_to(queries.may_be_live))
+        self.read_details(self._query(queries.live_candidates))
 
     def _note_closed_logs(self, session_ids: Sequence[str] | None) -> None:
-        if self._answer_to(lambda database: queries.open_logs(database, session_ids)):
+        if self._query(lambda database: queries.open_logs(database, session_ids)):
             from agent_logger.catalog.live.closed_logs import note_closed_logs
 
-            self._safely(lambda database: note_closed_logs(database, session_ids))
+            self._with_recovery(lambda database: note_closed_logs(database, session_ids))
 
     def calls(self, session_id: str) -> "list[WireCall]":
         """Of the session, as the wire saw them, in the order of time; none if it did not."""
@@ -282,7 +280,7 @@ class Catalog:
 
         names = self.resolve(session_id)
         details = TreeDetails(self.summary, self.session, lambda name: branches_of(self._logs(name)))
-        return tree(names[0], self._answer_to(queries.parents), details) if len(names) == 1 else None
+        return tree(names[0], self._query(queries.parents), details) if len(names) == 1 else None
 
     def places(self, session_id: str) -> "list[Place]":
         """Where a session is told of, by each who saw it; nothing if it is not one that is meant."""
@@ -291,7 +289,7 @@ class Catalog:
         names = self.resolve(session_id)
         if len(names) != 1:
             return []
-        return [place_of(source) for source in self._answer_to(partial(queries.sources_of, session=names[0]))]
+        return [place_of(source) for source in self._query(partial(queries.sources_of, session=names[0]))]
 
     def _logs(self, session_id: str) -> list[Path]:
         return [
@@ -303,13 +301,13 @@ class Catalog:
         from agent_logger.catalog.usage_queries import ledger_rows
 
         conditions = where or Filter()
-        return iter(self._answer_to(lambda database: list(ledger_rows(database, conditions, session))))
+        return iter(self._query(lambda database: list(ledger_rows(database, conditions, session))))
 
     def counted_elsewhere(self, session: str) -> "list[LedgerRow]":
         """What a session tells of, and does not count for it: another had it first, which it was forked from."""
         from agent_logger.catalog.usage_queries import counted_elsewhere
 
-        return self._answer_to(lambda database: list(counted_elsewhere(database, session)))
+        return self._query(lambda database: list(counted_elsewhere(database, session)))
 
     def uncounted(self, session: str, where: Filter | None = None) -> list[Uncounted]:
         """What a session holds that is in no sum, each with the reason. Of the filter, its times hold here."""
@@ -333,18 +331,18 @@ class Catalog:
 
         if by == "tool":
             self.read_details()
-        return self._answer_to(lambda database: usage(database, by, where or Filter(), zone))
+        return self._query(lambda database: usage(database, by, where or Filter(), zone))
 
     def total(self, where: Filter | None = None) -> "Total":
         from agent_logger.catalog.usage_queries import total_usage
 
-        return self._answer_to(lambda database: total_usage(database, where or Filter()))
+        return self._query(lambda database: total_usage(database, where or Filter()))
 
     def sessions_with_unlisted_calls(self, where: Filter | None = None) -> int:
         """Of those in the total: their agents' files, the only witnesses, leave out calls beside the conversation."""
         from agent_logger.catalog.usage_queries import sessions_with_unlisted_calls
 
-        return self._answer_to(lambda database: sessions_with_unlisted_calls(database, where or Filter()))
+        return self._query(lambda database: sessions_with_unlisted_calls(database, where or Filter()))
 
     def search(self, words: str, *, limit: int = 20) -> Sequence[Hit]:
         """The best first. Words, `"phrases"`, `begin*`, `tool:Bash`, `file:login.py`, `is:error`, `project:`, `agent:`.
@@ -371,7 +369,7 @@ class Catalog:
         from agent_logger.catalog.removal import own_files
 
         sources = {
-            session_id: self._answer_to(partial(queries.sources_of, session=session_id))
+            session_id: self._query(partial(queries.sources_of, session=session_id))
             for session_id in dict.fromkeys(session_ids)
         }
         return own_files(self.home, sources)
@@ -381,7 +379,7 @@ class Catalog:
         goes on from: without it they would lose what they show."""
         from agent_logger.catalog.removal import WireLog, branches_of
 
-        rows = self._answer_to(queries.logs_and_forks)
+        rows = self._query(queries.logs_and_forks)
         logs = [(WireLog(session, Path(path)), forked) for session, path, forked in rows]
         return branches_of(session_ids, (log for log, _ in logs), (log for log, forked in logs if forked))
 
@@ -392,48 +390,46 @@ class Catalog:
         from agent_logger.catalog.removal import remove_files
         from agent_logger.catalog.search.index import erase
 
-        if branches := self.branches(*session_ids):
-            parents, names = ", ".join(dict.fromkeys(branches.values())), ", ".join(branches)
-            raise StoreError(
-                f"{names} would lose what {parents} recorded before the fork; remove them together"
-            )
+        self._refuse_if_branches_stay(session_ids)
         ours = self.files_of_ours(*session_ids)
         remove_files(self.home, session_ids, ours)
         self._with_texts(lambda _, texts: erase(texts, session_ids))
         self.refresh()
         return ours
 
+    def _refuse_if_branches_stay(self, session_ids: Sequence[str]) -> None:
+        if branches := self.branches(*session_ids):
+            parents, names = ", ".join(dict.fromkeys(branches.values())), ", ".join(branches)
+            raise StoreError(
+                f"{names} would lose what {parents} recorded before the fork; remove them together"
+            )
+
     # ------------------------------------------------------------ the database, whatever happens to it
 
-    def _answer_to(self, question: Callable[[sqlite3.Connection], T]) -> T:
+    def _query(self, question: Callable[[sqlite3.Connection], T]) -> T:
         if time.monotonic() - self._refreshed > self._fresh_seconds:
             self.refresh()
-        return self._safely(question)
+        return self._with_recovery(question)
 
-    def _safely(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    def _with_recovery(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Once more with another database, if this one fails: a new one, else one in memory."""
         try:
             return work(self._database())
         except DAMAGED as error:
-            if self._open and not is_kept(self._open):
+            if self._open and not is_file(self._open):
                 raise
             self._recover(error)
         return work(self._database())
 
     def _with_texts(self, work: Callable[[sqlite3.Connection, sqlite3.Connection], T]) -> T:
-        """The same for what needs the search index too: that is begun anew before anything else is."""
+        """The same for what needs the search index too: that is replaced if another catalog does not help."""
         try:
-            return self._safely(lambda database: work(database, self._text_database()))
+            return self._with_recovery(lambda database: work(database, self._text_database()))
         except DAMAGED as error:
             if self._texts is None or self.problem:
                 raise
-            self._texts.close()
-            if isinstance(error, sqlite3.OperationalError) and not is_damage(error):
-                self._texts = in_memory(TEXT_STEPS)
-            else:
-                self._texts = None
-                remove(self._text_path)
-        return self._safely(lambda database: work(database, self._text_database()))
+            self._recover_texts(self._texts, error)
+        return self._with_recovery(lambda database: work(database, self._text_database()))
 
     def _text_database(self) -> sqlite3.Connection:
         if self._texts and not self.problem and not is_same_file(self._texts, self._text_path):
@@ -443,9 +439,9 @@ class Catalog:
             try:
                 if self.problem:
                     raise UnusableError(self.problem)
-                self._texts = opened(self._text_path, TEXT_STEPS)
+                self._texts = open_database(self._text_path, TEXT_INDEX)
             except UnusableError as error:
-                self._texts, self.problem = in_memory(TEXT_STEPS), str(error)
+                self._texts, self.problem = open_in_memory(TEXT_INDEX), str(error)
         return self._texts
 
     def _database(self) -> sqlite3.Connection:
@@ -453,19 +449,23 @@ class Catalog:
             self.close()  # somebody deleted it
         if self._open is None:
             try:
-                self._open = opened(self._path, STEPS)
+                self._open = open_database(self._path, CATALOG)
             except UnusableError as error:
-                self._open, self.problem = in_memory(STEPS), str(error)
+                self._open, self.problem = open_in_memory(CATALOG), str(error)
             queries.prepare(self._open)
         return self._open
 
     def _recover(self, error: Exception) -> None:
+        damaged = self._open
         self.close()
-        if isinstance(error, sqlite3.OperationalError) and not is_damage(
-            error
+        if not (
+            damaged and is_damage(error) and discard(damaged, self._path)
         ):  # full, locked, not to be written to
-            self._open, self.problem = in_memory(STEPS), f"{self._path}: {error}"
+            self._open, self.problem = open_in_memory(CATALOG), f"{self._path}: {error}"
             queries.prepare(self._open)
-        else:
-            remove(self._path)
         refresh(self._database(), self.home)
+
+    def _recover_texts(self, texts: sqlite3.Connection, error: Exception) -> None:
+        texts.close()
+        is_gone = is_damage(error) and discard(texts, self._text_path)
+        self._texts = None if is_gone else open_in_memory(TEXT_INDEX)

@@ -1,13 +1,16 @@
 """Opening the catalog's files, whatever state they are in.
 
-They hold nothing that could not be derived again, so one that is damaged or of another program is begun anew. Where
-none can be written at all (no permission, a full disk, one of a newer version), there is one in memory for as long as
-the command runs: slower, and right.
+They hold nothing that could not be derived again, so one that is damaged, of another program or of an older version is
+replaced by a new file. It is never changed in place: a program of that version which has it open goes on with the file
+that it has, and notices at its next question that the path leads to another one. Where no file can be written (no
+permission, a full disk, one of a newer version), there is a database in memory for as long as the command runs: slower,
+and right.
 """
 
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
@@ -15,7 +18,7 @@ from urllib.parse import quote
 import msgspec
 
 from agent_logger import platform
-from agent_logger.catalog.schema import SchemaStep
+from agent_logger.catalog.schema import Schema
 from agent_logger.files.stored_text import storable
 
 WAIT_SECONDS = 10.0  # for another process that is writing; it never does so for long
@@ -31,53 +34,58 @@ class UnusableError(Exception):
     """No database can be had at this path. The message says why."""
 
 
-def opened(path: Path, steps: Sequence[SchemaStep]) -> sqlite3.Connection:
-    """Made or brought up to date if need be. Raises `UnusableError`."""
+def open_database(path: Path, schema: Schema) -> sqlite3.Connection:
+    """Open the file, or a new one in place of one that is damaged or older. Raises `UnusableError`."""
     try:
         platform.make_folder(path.parent)
-        _make_private(path)
-        return _opened(path, steps)
-    except sqlite3.DatabaseError as error:
-        if isinstance(error, sqlite3.OperationalError) and not is_damage(error):
-            raise UnusableError(_reason(path, error)) from error
-    except OSError as error:
-        raise UnusableError(_reason(path, error)) from error
-    except UnicodeDecodeError:
-        pass
-    return _begun_anew(path, steps)
+        with _folder_lock(path.parent, shared=True):
+            database = _open_current(path, schema)
+        return database or _replace(path, schema)
+    except (OSError, sqlite3.Error) as error:
+        raise UnusableError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
 
 
-def in_memory(steps: Sequence[SchemaStep]) -> sqlite3.Connection:
+def open_in_memory(schema: Schema) -> sqlite3.Connection:
     database = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-    _migrate(database, steps)
+    _create_tables(database, schema)
     return database
 
 
+def discard(database: sqlite3.Connection, path: Path) -> bool:
+    """Close a damaged database and remove its file, unless another process has put a new one there by now. Whether the
+    path does not lead to it any more."""
+    database.close()
+    with suppress(OSError, UnusableError), _folder_lock(path.parent):
+        if is_file(database) and is_same_file(database, path):
+            remove(path)
+    return not is_same_file(database, path)
+
+
 def remove(path: Path) -> None:
-    """With what SQLite keeps beside it."""
+    """Remove the file, and those that SQLite has beside it."""
     for suffix in ("", "-wal", "-shm", "-journal"):
         with suppress(FileNotFoundError):
             os.unlink(f"{path}{suffix}")
 
 
 def is_same_file(database: sqlite3.Connection, path: Path) -> bool:
-    """Whether the path still leads to what is open: it may have been deleted, and then nothing written is kept."""
-    if not is_kept(database):
-        return True  # nothing of it ever was
+    """Whether the path still leads to what is open: what is written to a file that was deleted is lost."""
+    if not is_file(database):
+        return True
     try:
         return os.stat(path).st_ino == getattr(database, "inode", 0)
     except OSError:
         return False
 
 
-def is_kept(database: sqlite3.Connection) -> bool:
-    """Whether it is a file, and not in memory alone."""
+def is_file(database: sqlite3.Connection) -> bool:
+    """Whether the database is a file, and not in memory alone."""
     return bool(getattr(database, "inode", 0))
 
 
 @contextmanager
-def writing(database: sqlite3.Connection) -> Iterator[None]:
-    """All or nothing, and nobody else meanwhile."""
+def transaction(database: sqlite3.Connection) -> Iterator[None]:
+    """Write all or nothing, while no other process writes."""
     database.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -88,11 +96,22 @@ def writing(database: sqlite3.Connection) -> Iterator[None]:
     database.execute("COMMIT")
 
 
-def listed(values: Iterable[object]) -> str:
-    """For `IN (SELECT value FROM json_each(?))`: any number of values in one parameter."""
+def json_list(values: Iterable[object]) -> str:
+    """Any number of values in one parameter, for `IN (SELECT value FROM json_each(?))`."""
     return msgspec.json.encode(
         [storable(value) if isinstance(value, str) else value for value in values]
     ).decode()
+
+
+def is_damage(error: Exception) -> bool:
+    """Whether an error of `DAMAGED` says that the file's content is wrong, and not that the disk is full or the like.
+
+    Tables that are not what they should be are another program's, or those of a version that nobody released.
+    """
+    return not isinstance(error, sqlite3.OperationalError) or any(reason in str(error) for reason in _DAMAGE)
+
+
+_DAMAGE = ("already exists", "no such table", "no such column", "malformed", "Could not decode")
 
 
 # ---------------------------------------------------------------- inside
@@ -100,77 +119,91 @@ def listed(values: Iterable[object]) -> str:
 
 class _Connection(sqlite3.Connection):
     inode: int = 0  # none: it is in memory
+    version: int = 0  # of the tables that the file had when it was opened; none: it had none
 
 
-def _make_private(path: Path) -> None:
-    if not path.exists():
-        with suppress(FileExistsError):
-            platform.open_file(path, create=True).close()
+def _open_current(path: Path, schema: Schema) -> sqlite3.Connection | None:
+    """Return none if there is no file, or one that is damaged or older. Raises `UnusableError` for a newer one."""
+    try:
+        database = _connect(path)
+    except (OSError, sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        if not path.exists() or (not isinstance(error, OSError) and is_damage(error)):
+            return None
+        raise
+    if database.version == schema.version:
+        return database
+    database.close()
+    if database.version > schema.version:
+        raise UnusableError(f"{path} is of a newer version of agent-logger")
+    return None
 
 
-def _opened(path: Path, steps: Sequence[SchemaStep]) -> sqlite3.Connection:
+def _replace(path: Path, schema: Schema) -> sqlite3.Connection:
+    """One process at a time; the others take what the first has made."""
+    with _folder_lock(path.parent):
+        if database := _open_current(path, schema):
+            return database
+        remove(path)
+        platform.open_file(path, create=True).close()
+        database = _connect(path)
+        with _closing_on_error(database):
+            database.execute("PRAGMA journal_mode = WAL")
+            _create_tables(database, schema)
+        return database
+
+
+@contextmanager
+def _folder_lock(folder: Path, *, shared: bool = False) -> Iterator[None]:
+    """Held alone while a file is replaced, and shared while one is opened; both take milliseconds.
+
+    SQLite finds the log beside a file (`-wal`) by its name: who opened a file that is removed at this moment would take
+    the log of the new one for its own. Raises `UnusableError`, `OSError`.
+    """
+    held = platform.Held(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), folder)
+    try:
+        if not _lock(held, shared):
+            raise UnusableError(f"{folder} is locked by another process")
+        yield
+    finally:
+        held.close()
+
+
+def _lock(held: platform.Held, shared: bool) -> bool:
+    give_up = time.monotonic() + WAIT_SECONDS
+    try:
+        while not (locked := platform.lock(held, shared=shared)) and time.monotonic() < give_up:
+            time.sleep(0.002)
+    except (platform.NoLocksError, OSError):  # as folders have none on some network disks: then nobody waits
+        return True
+    return locked
+
+
+def _connect(path: Path) -> _Connection:
     database = sqlite3.connect(
-        f"file:{quote(os.fsencode(path))}",
+        f"file:{quote(os.fsencode(path))}?mode=rw",
         uri=True,
         timeout=WAIT_SECONDS,
         isolation_level=None,
         check_same_thread=False,
         factory=_Connection,
     )
-    try:
+    with _closing_on_error(database):
         database.inode = path.stat().st_ino
         database.execute(f"PRAGMA cache_size = -{PAGE_CACHE_KB}")
-        database.execute(
-            "PRAGMA synchronous = NORMAL"
-        )  # a power cut costs the last changes, which are made again
-        _migrate(database, steps)
-    except BaseException:
-        database.close()
-        raise
+        # A power cut costs the last changes, which are made again.
+        database.execute("PRAGMA synchronous = NORMAL")
+        (database.version,) = database.execute("PRAGMA user_version").fetchone()
     return database
 
 
-def _migrate(database: sqlite3.Connection, steps: Sequence[SchemaStep]) -> None:
-    (version,) = database.execute("PRAGMA user_version").fetchone()
-    if version == len(steps):
-        return
-    if version > len(steps):
-        raise UnusableError("is of a newer version of agent-logger")
-    database.execute("PRAGMA journal_mode = WAL")
-    with writing(database):
-        (version,) = database.execute("PRAGMA user_version").fetchone()
-        for step in steps[version:]:
-            for statement in statements(step.sql):
-                database.execute(statement)
-        database.execute(f"PRAGMA user_version = {len(steps)}")
-
-
-def statements(sql: str) -> Iterator[str]:
-    """One by one: `executescript` would end the transaction first."""
-    held = ""
-    for line in sql.splitlines(keepends=True):
-        held += line
-        if sqlite3.complete_statement(held):
-            yield held
-            held = ""
-
-
-def is_damage(error: sqlite3.OperationalError) -> bool:
-    """Tables that are not what they should be: another program's, or those of a version that nobody released."""
-    return any(reason in str(error) for reason in _DAMAGE)
-
-
-_DAMAGE = ("already exists", "no such table", "no such column", "malformed", "Could not decode")
-
-
-def _begun_anew(path: Path, steps: Sequence[SchemaStep]) -> sqlite3.Connection:
+@contextmanager
+def _closing_on_error(database: sqlite3.Connection) -> Iterator[None]:
     try:
-        remove(path)
-        _make_private(path)
-        return _opened(path, steps)
-    except (OSError, sqlite3.Error) as error:
-        raise UnusableError(_reason(path, error)) from error
+        yield
+    except BaseException:
+        database.close()
+        raise
 
 
-def _reason(path: Path, error: Exception) -> str:
-    return f"{path}: {getattr(error, 'strerror', None) or error}"
+def _create_tables(database: sqlite3.Connection, schema: Schema) -> None:
+    database.executescript(f"BEGIN; {schema.sql} PRAGMA user_version = {schema.version}; COMMIT;")

@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from agent_logger.catalog.database import listed, writing
+from agent_logger.catalog.database import json_list, transaction
 from agent_logger.catalog.discovery.reader import unpacked
 from agent_logger.catalog.discovery.sessions import joined
-from agent_logger.catalog.ledger.inherited import with_inherited
+from agent_logger.catalog.ledger.inherited import mark_inherited
 from agent_logger.catalog.ledger.rows import NEVER, micros_of
 from agent_logger.catalog.live.liveness import in_flight
-from agent_logger.catalog.queries import Behind, sources_of, summaries_beside
+from agent_logger.catalog.queries import OutdatedSession, sources_of, summaries_beside
 from agent_logger.catalog.refresh import incremental
 from agent_logger.catalog.refresh.incremental import Counts, Mark, SessionTail, counts_of, mark_of, tail_of
 from agent_logger.catalog.refresh.refresh import count_change
@@ -27,16 +27,17 @@ from agent_logger.model.session import Session
 LONGEST_TITLE = 500  # characters; a first prompt may be a book
 
 
-def session_from(database: sqlite3.Connection, session: str) -> Session | None:
+def load_session(database: sqlite3.Connection, session: str) -> Session | None:
     """From the files of all its witnesses, as they are now."""
     whole = joined(sources_of(database, session), summaries_beside(database, session))
-    return with_inherited(database, session, whole) if whole else None
+    return mark_inherited(database, session, whole) if whole else None
 
 
-def tail_from(database: sqlite3.Connection, session: str, mark: bytes) -> SessionTail | None:
+def load_tail(database: sqlite3.Connection, session: str, mark: bytes) -> SessionTail | None:
     """What it has behind a mark; none if it is to be read as a whole."""
     rows = database.execute(
-        "SELECT responses FROM sources JOIN told ON told.source = sources.id WHERE session = ?", (session,)
+        "SELECT responses FROM sources JOIN source_responses ON source = sources.id WHERE session = ?",
+        (session,),
     )
     responses = (response for (data,) in rows for response in unpacked(data))
     return tail_of(sources_of(database, session), _mark(mark), responses)
@@ -48,45 +49,46 @@ _mark = msgspec.json.Decoder(Mark).decode
 class Details(NamedTuple):
     """What a session tells of itself, to be kept."""
 
-    of: Behind
+    of: OutdatedSession
     values: dict[str, object] | None  # none: it cannot be read any more
     tools: list[tuple[int, str | None]]  # of each response those that it called, if any
     mark: Mark | None = None
     read_on: bool = False  # the tools are those behind the mark before
 
 
-def details_of(source: Behind, session: Session | None, mark: Mark | None) -> Details:
+def details_of(source: OutdatedSession, session: Session | None, mark: Mark | None) -> Details:
     if session is None:
         return Details(source, None, [])
     return Details(source, _values(session, counts_of(session)), list(_tools(session)), mark)
 
 
-def details_from(database: sqlite3.Connection, source: Behind) -> Details:
+def load_details(database: sqlite3.Connection, source: OutdatedSession) -> Details:
     """From the files as they are now; from what was written since, where that tells all."""
-    if details := _read_on(database, source):
+    if details := _tail_details(database, source):
         return details
-    session = session_from(database, source.id)
-    return details_of(source, session, mark_from(database, source, session))
+    session = load_session(database, source.id)
+    return details_of(source, session, find_mark(database, source, session))
 
 
-def mark_from(database: sqlite3.Connection, source: Behind, session: Session | None) -> Mark | None:
+def find_mark(database: sqlite3.Connection, source: OutdatedSession, session: Session | None) -> Mark | None:
     """Where a session that was just read can be read on; none if it is short, or cannot be."""
     long = session is not None and source.size >= incremental.LONG_BYTES
     return mark_of(sources_of(database, source.id), session) if session and long else None
 
 
-def read_details(database: sqlite3.Connection, batch: Iterable[Behind]) -> None:
-    store_details(database, [details_from(database, source) for source in batch])
+def read_details(database: sqlite3.Connection, batch: Iterable[OutdatedSession]) -> None:
+    store_details(database, [load_details(database, source) for source in batch])
 
 
-def _read_on(database: sqlite3.Connection, source: Behind) -> Details | None:
+def _tail_details(database: sqlite3.Connection, source: OutdatedSession) -> Details | None:
     row = database.execute(
         """
-        SELECT mark, title, project, started, ended, own_reported_usd, inherited_exchanges FROM sessions WHERE id = ?
+        SELECT details_position, title, project, started, ended, reported_session_cost_usd, inherited_exchanges
+        FROM sessions WHERE id = ?
         """,
         (source.id,),
     ).fetchone()
-    tail = tail_from(database, source.id, row[0]) if row and row[0] and row[1] else None
+    tail = load_tail(database, source.id, row[0]) if row and row[0] and row[1] else None
     if tail is None:
         return None
     _, title, project, started, ended, reported, inherited = row
@@ -102,40 +104,42 @@ def _read_on(database: sqlite3.Connection, source: Behind) -> Details | None:
         "ended": max(filter(None, (ended, _micros(tail.session.ended))), default=None),
         "exchanges": tail.exchange - 1 + len(tail.session.exchanges) - (inherited or 0),
         "inherited_exchanges": inherited,
-        "own_turns": tail.turn + len(tail.session.turns) - tail.mark.inherited_turns,
+        "turns": tail.turn + len(tail.session.turns) - tail.mark.inherited_turns,
         "reported": reported if tail.session.reported_cost_usd is None else tail.session.reported_cost_usd,
     }
     return Details(source, values, list(_tools(tail.session)), tail.mark, read_on=True)
 
 
 def store_details(database: sqlite3.Connection, details: Sequence[Details]) -> None:
-    with writing(database):
+    with transaction(database):
         for source, values, _, mark, _ in details:
             if values is None:
-                database.execute("UPDATE sessions SET detailed = ? WHERE id = ?", (source.stamp, source.id))
+                database.execute(
+                    "UPDATE sessions SET details_stamp = ? WHERE id = ?", (source.stamp, source.id)
+                )
             else:
                 encoded = msgspec.json.encode(mark) if mark else None
                 database.execute(_DETAIL, {**values, "id": source.id, "stamp": source.stamp, "mark": encoded})
-        _keep_tools(database, details)
+        _store_tools(database, details)
         count_change(database)
 
 
-def _keep_tools(database: sqlite3.Connection, details: Sequence[Details]) -> None:
-    anew = listed(detail.of.id for detail in details if not detail.read_on)
-    database.execute("DELETE FROM tools WHERE session IN (SELECT value FROM json_each(?))", (anew,))
+def _store_tools(database: sqlite3.Connection, details: Sequence[Details]) -> None:
+    anew = json_list(detail.of.id for detail in details if not detail.read_on)
+    database.execute("DELETE FROM response_tools WHERE session IN (SELECT value FROM json_each(?))", (anew,))
     tool_rows = [(detail.of.id, key, calls) for detail in details for key, calls in detail.tools]
     none = [row[:2] for row in tool_rows if row[2] is None]
-    database.executemany("DELETE FROM tools WHERE session = ? AND key = ?", none)
+    database.executemany("DELETE FROM response_tools WHERE session = ? AND message_key = ?", none)
     rows = sorted(row for row in tool_rows if row[2] is not None)
-    database.executemany("INSERT OR REPLACE INTO tools VALUES (?, ?, ?)", rows)
+    database.executemany("INSERT OR REPLACE INTO response_tools VALUES (?, ?, ?)", rows)
 
 
 _DETAIL = """
-    UPDATE sessions SET detailed = :stamp, title = :title, project = :project, started = :started, ended = :ended,
-        active = coalesce(:ended, last_at, round(modified * 1e6)), exchanges = :exchanges, tool_calls = :tool_calls,
-        inherited_exchanges = :inherited_exchanges, own_turns = :own_turns,
-        errors = :errors, active_seconds = :active_seconds, in_flight = :in_flight, ending = :ending, over = :over,
-        own_reported_usd = :reported, mark = :mark, agent = coalesce(agent, :agent)
+    UPDATE sessions SET details_stamp = :stamp, details_position = :mark, title = :title, project = :project,
+        started = :started, ended = :ended, last_active = coalesce(:ended, last_response, round(modified * 1e6)),
+        exchanges = :exchanges, inherited_exchanges = :inherited_exchanges, turns = :turns, tool_calls = :tool_calls,
+        errors = :errors, active_seconds = :active_seconds, in_flight = :in_flight, ending = :ending,
+        is_over = :is_over, reported_session_cost_usd = :reported, agent = coalesce(agent, :agent)
     WHERE id = :id
 """
 
@@ -150,14 +154,14 @@ def _values(session: Session, counts: Counts) -> dict[str, object]:
         "ended": _micros(session.ended),
         "exchanges": len(session.exchanges) - (session.inherited.exchanges if session.inherited else 0),
         "inherited_exchanges": _inherited_exchanges(session),
-        "own_turns": len(session.own_turns),
+        "turns": len(session.own_turns),
         "tool_calls": counts.tool_calls,
         "errors": counts.errors,
         "active_seconds": counts.active_micros / 1e6 if session.started or counts.active_micros else None,
         "reported": session.reported_cost_usd,
         "in_flight": in_flight(session),
         "ending": _ending(session),
-        "over": session.end_reason is not None,
+        "is_over": session.end_reason is not None,
     }
 
 
@@ -182,9 +186,9 @@ def _tools(session: Session) -> Iterator[tuple[int, str | None]]:
     for turn in session.turns:
         uses = tuple(block.name for block in turn.blocks if block.kind == "tool_use" and block.name)
         if turn.message_id:
-            yield hashed(turn.message_id), _counted(uses) if uses else None
+            yield hashed(turn.message_id), _encode_counts(uses) if uses else None
 
 
 @lru_cache  # nearly every turn calls one tool once
-def _counted(uses: tuple[str, ...]) -> str:
-    return listed(sorted(Counter(uses).items()))
+def _encode_counts(uses: tuple[str, ...]) -> str:
+    return json_list(sorted(Counter(uses).items()))

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from agent_logger.agents.running import noted_sessions, running_sessions
-from agent_logger.catalog.database import listed
+from agent_logger.catalog.database import json_list
 from agent_logger.catalog.ledger.rows import BIT, WITNESS_SETS, micros_of, time_of
 from agent_logger.catalog.live.liveness import INTERRUPTED, SessionState, SourceState, is_live
 from agent_logger.catalog.summary import Filter, SessionSummary
@@ -22,11 +22,11 @@ from agent_logger.model.session import Cost, Usage
 
 Order = Literal["active", "started", "cost", "tokens", "turns", "exchanges", "duration"]
 ORDERS: Mapping[Order, str] = {
-    "active": "active DESC",
-    "started": "coalesce(started, first_at) DESC",
+    "active": "last_active DESC",
+    "started": "coalesce(started, first_response) DESC",
     "cost": "nano_usd DESC",
     "tokens": "input_tokens + output_tokens + cache_read_tokens + cache_write_tokens DESC",
-    "turns": "coalesce(own_turns, turns) DESC",
+    "turns": "coalesce(turns, responses) DESC",
     "exchanges": "exchanges DESC",
     "duration": "active_seconds DESC",
 }
@@ -55,32 +55,36 @@ def is_within(at: datetime | None, where: Filter) -> bool:
 # ---------------------------------------------------------------- sessions
 
 
-# What the session itself says, where that is known; else what its responses tell.
-PROJECT = "coalesce(project, told_project)"
-STARTED = "coalesce(started, first_at)"
-TURNS = "coalesce(own_turns, turns)"
-ENDED = "max(coalesce(ended, last_at), coalesce(CASE WHEN detailed IS NOT stamp THEN last_at END, ended))"
+# From the session's details, where they are known; else from its responses.
+PROJECT = "coalesce(project, response_project)"
+STARTED = "coalesce(started, first_response)"
+TURNS = "coalesce(turns, responses)"
+ENDED = """
+    max(coalesce(ended, last_response), coalesce(CASE WHEN details_stamp IS NOT stamp THEN last_response END, ended))
+"""
 
 
 def _where(database: sqlite3.Connection, where: Filter) -> tuple[str, list[object]]:
     terms: list[tuple[str, object]] = [
         ("agent = ?", where.agent),
         (f"instr(folded({PROJECT}), ?)", where.project and where.project.lower()),
-        ("instr(folded(models), ?)", where.model and listed([where.model.lower()])[2:-2]),
+        ("instr(folded(models), ?)", where.model and json_list([where.model.lower()])[2:-2]),
         ("instr(folded(title), ?)", where.title and where.title.lower()),
         (f"coalesce({ENDED}, {STARTED}) >= ?", where.since and since(where.since)),
         (f"{STARTED} < ?", where.until and since(where.until)),
         ("nano_usd >= ?", where.min_cost_usd and where.min_cost_usd * 1e9),
         ("witnesses & ?", where.witness and BIT.get(where.witness, 0)),
     ]
-    given = [
-        (term, [storable(value) if isinstance(value, str) else value])
-        for term, value in terms
-        if value is not None and value != ""
-    ]
     if where.live:
-        given.append(("id IN (SELECT value FROM json_each(?))", [listed(_live_sessions(database))]))
-    return " AND ".join(term for term, _ in given) or "1", [value for _, values in given for value in values]
+        terms.append(("id IN (SELECT value FROM json_each(?))", json_list(_live_sessions(database))))
+    return where_clause(terms)
+
+
+def where_clause(terms: Iterable[tuple[str, object]]) -> tuple[str, list[object]]:
+    """The conditions that have a value, as SQL, and the values for it."""
+    given = [(term, value) for term, value in terms if value is not None and value != ""]
+    values = [storable(value) if isinstance(value, str) else value for _, value in given]
+    return " AND ".join(term for term, _ in given) or "1", values
 
 
 def session_ids(
@@ -104,22 +108,22 @@ _AS_IT_IS = (  # columns that a summary has under the same name
 _SUMMARY = f"""
     SELECT {", ".join(_AS_IT_IS)}, {", ".join(Usage.__struct_fields__)}, {PROJECT} AS project, models, side_models,
         {TURNS} AS turns,
-        {STARTED} AS started, {ENDED} AS ended, nano_usd, unpriced, unpriced_reason,
-        coalesce(own_reported_usd, reported_cost_usd) AS reported_cost_usd, witnesses, parent, modified,
-        in_flight, over, ending, unlisted_calls
+        {STARTED} AS started, {ENDED} AS ended, nano_usd, unpriced_responses, unpriced_reason,
+        coalesce(reported_session_cost_usd, reported_cost_usd) AS reported_cost_usd, witnesses, parent, modified,
+        in_flight, is_over, ending, has_unlisted_calls
     FROM sessions WHERE id IN (SELECT value FROM json_each(?))
 """
 
 
 def summaries(database: sqlite3.Connection, ids: Sequence[str]) -> list[SessionSummary]:
     """In this order; those that are not there are left out."""
-    given = (listed(ids),)
+    given = (json_list(ids),)
     sources: dict[str, list[Source]] = {}
     states: dict[str, list[SourceState]] = {}
     damaged: dict[str, int] = {}
     query = """
         SELECT session, witnesses, damaged_lines, closed_stamp IS stamp,
-            key, agent, path, name, modified, size, stamp, others FROM sources
+            key, agent, path, name, modified, size, stamp, other_paths FROM sources
         WHERE session IN (SELECT value FROM json_each(?)) ORDER BY agent IS NULL, key
     """
     for session, witnesses, lines, is_closed, *source in database.execute(query, given):
@@ -155,7 +159,7 @@ class _Live:
         return is_live(state, self.now, runs=noted.runs(name, last) if noted else None)
 
 
-def may_be_live(database: sqlite3.Connection) -> list[str]:
+def live_candidates(database: sqlite3.Connection) -> list[str]:
     """Sessions whose files were written to a short time ago, whose agent runs, or that a program has a log of open.
     Files may be new copies of old ones: where the last event is known, it counts."""
     begin = time.time() - AT_WORK_SECONDS
@@ -163,14 +167,15 @@ def may_be_live(database: sqlite3.Connection) -> list[str]:
         f"""
         SELECT id FROM sessions WHERE id IN (SELECT value FROM json_each(:running))
             OR id IN (SELECT session FROM sources WHERE {OPEN_LOG})
-            OR modified >= :begin AND (detailed IS NOT stamp OR coalesce({ENDED} >= :begin * 1e6, 1))
+            OR modified >= :begin AND (details_stamp IS NOT stamp OR coalesce({ENDED} >= :begin * 1e6, 1))
         """,
-        {"begin": begin, "running": listed(running_sessions())},
+        {"begin": begin, "running": json_list(running_sessions())},
     )
     return [name for (name,) in rows]
 
 
-# Of sources: a log of ours that a program other than the proxy may have open. The index `sources_open` has these terms.
+# Of sources: a log of ours that a program other than the proxy may have open. These are the terms of the index
+# `sources_open_logs`.
 OPEN_LOG = "agent IS NULL AND key = path AND NOT witnesses & 1 AND closed_stamp IS NOT stamp"
 
 
@@ -190,7 +195,7 @@ def open_logs(database: sqlite3.Connection, sessions: Iterable[str] | None) -> l
         rows = database.execute(query)
     else:
         rows = database.execute(
-            f"{query} AND session IN (SELECT value FROM json_each(?))", (listed(sessions),)
+            f"{query} AND session IN (SELECT value FROM json_each(?))", (json_list(sessions),)
         )
     return [
         OpenLog(source, Path(restored(path)).parent, restored(name), stamp)
@@ -199,13 +204,13 @@ def open_logs(database: sqlite3.Connection, sessions: Iterable[str] | None) -> l
 
 
 def _live_sessions(database: sqlite3.Connection) -> list[str]:
-    return [summary.id for summary in summaries(database, may_be_live(database)) if summary.live]
+    return [summary.id for summary in summaries(database, live_candidates(database)) if summary.live]
 
 
 def _summary(row: sqlite3.Row, sources: Sequence[Source], live: _Live, damaged: int) -> SessionSummary:
     name, nano = row["id"], row["nano_usd"]
     in_flight, ending = bool(row["in_flight"]), row["ending"]
-    is_at_work = live.holds(name, row["ended"], in_flight=in_flight, over=bool(row["over"]))
+    is_at_work = live.holds(name, row["ended"], in_flight=in_flight, over=bool(row["is_over"]))
     return SessionSummary(
         **{name: row[name] for name in _AS_IT_IS},
         turns=row["turns"],
@@ -219,7 +224,7 @@ def _summary(row: sqlite3.Row, sources: Sequence[Source], live: _Live, damaged: 
             nano_usd=nano,
             price_date=None if nano is None else price_date(),
             reason=row["unpriced_reason"],
-            unpriced=row["unpriced"],
+            unpriced=row["unpriced_responses"],
         ),
         reported_cost_usd=row["reported_cost_usd"],
         witnesses=WITNESS_SETS[row["witnesses"]],
@@ -229,7 +234,7 @@ def _summary(row: sqlite3.Row, sources: Sequence[Source], live: _Live, damaged: 
         paths=tuple(dict.fromkeys(path for source in sources for path in _paths_of(source))),
         prompts_only=bool(sources) and all(source.prompts_only for source in sources),
         damaged_lines=damaged,
-        unlisted_calls=bool(row["unlisted_calls"]),
+        unlisted_calls=bool(row["has_unlisted_calls"]),
         main_missing=_is_main_missing(sources),
     )
 
@@ -251,14 +256,14 @@ def moment(micros: int | None) -> datetime | None:
 
 def parents(database: sqlite3.Connection) -> dict[str, str | None]:
     """Of every session the one that it was forked from; of the forks of one, that which began first is first."""
-    return dict(database.execute("SELECT id, parent FROM sessions ORDER BY family, place"))
+    return dict(database.execute("SELECT id, parent FROM sessions ORDER BY family, family_position"))
 
 
 def resolve(database: sqlite3.Connection, given: str) -> list[str]:
     """The sessions that are meant: by id, by the name of a log or its path; else all that begin so."""
     for where in ("id = ?1", "id IN (SELECT session FROM sources WHERE name = ?1 OR path = ?1)", _BEGINS):
         rows = database.execute(
-            f"SELECT id FROM sessions WHERE {where} ORDER BY active DESC", (storable(given),)
+            f"SELECT id FROM sessions WHERE {where} ORDER BY last_active DESC", (storable(given),)
         )
         if matching := [name for (name,) in rows]:
             return matching
@@ -279,19 +284,18 @@ def beginnings(database: sqlite3.Connection, ids: Iterable[str], least: int) -> 
     beginning_of = {}
     for name in ids:
         own = storable(name)
-        beside = database.execute(
-            """
-            SELECT (SELECT max(id) FROM sessions WHERE id < ?1), (SELECT min(id) FROM sessions WHERE id > ?1)
-            """,
-            (own,),
-        ).fetchone()
-        beginning_of[name] = name[
-            : max(least, *(1 + _alike(own, other) for other in beside if other is not None), 0)
-        ]
+        neighbours = database.execute(_NEIGHBOURS, (own,)).fetchone()
+        shared = [_common_length(own, other) for other in neighbours if other is not None]
+        beginning_of[name] = name[: max(least, *(1 + length for length in shared), 0)]
     return beginning_of
 
 
-def _alike(one: str, other: str) -> int:
+_NEIGHBOURS = (
+    "SELECT (SELECT max(id) FROM sessions WHERE id < ?1), (SELECT min(id) FROM sessions WHERE id > ?1)"
+)
+
+
+def _common_length(one: str, other: str) -> int:
     """How many characters both begin with."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((at for at, (mine, yours) in pairs if mine != yours), min(len(one), len(other)))
@@ -300,7 +304,7 @@ def _alike(one: str, other: str) -> int:
 # ---------------------------------------------------------------- their sources
 
 
-class Behind(NamedTuple):
+class OutdatedSession(NamedTuple):
     """A session whose details are not of its files as they are now."""
 
     id: str
@@ -308,24 +312,29 @@ class Behind(NamedTuple):
     size: int
 
 
-def behind(database: sqlite3.Connection, only: Iterable[str] | None = None) -> list[Behind]:
+def outdated_sessions(
+    database: sqlite3.Connection, only: Iterable[str] | None = None
+) -> list[OutdatedSession]:
     """The one last active first; of these only, if they are given."""
     condition = "" if only is None else "AND id IN (SELECT value FROM json_each(?))"
     query = f"""
-        SELECT id, stamp, size FROM sessions WHERE detailed IS NOT stamp {condition} ORDER BY active DESC, id
+        SELECT id, stamp, size FROM sessions WHERE details_stamp IS NOT stamp {condition}
+        ORDER BY last_active DESC, id
     """
-    return [Behind(*row) for row in database.execute(query, () if only is None else (listed(only),))]
+    return [
+        OutdatedSession(*row) for row in database.execute(query, () if only is None else (json_list(only),))
+    ]
 
 
 def backlog(database: sqlite3.Connection) -> int:
-    query = "SELECT coalesce(sum(size), 0) FROM sessions WHERE detailed IS NOT stamp"
+    query = "SELECT coalesce(sum(size), 0) FROM sessions WHERE details_stamp IS NOT stamp"
     return int(database.execute(query).fetchone()[0])
 
 
 def sources_of(database: sqlite3.Connection, session: str) -> list[Source]:
     rows = database.execute(
         """
-        SELECT key, agent, path, name, modified, size, stamp, others FROM sources
+        SELECT key, agent, path, name, modified, size, stamp, other_paths FROM sources
         WHERE session = ? ORDER BY agent IS NULL, key
         """,
         (session,),
@@ -333,14 +342,16 @@ def sources_of(database: sqlite3.Connection, session: str) -> list[Source]:
     return [_source_of(*row) for row in rows]
 
 
-def source_rows(database: sqlite3.Connection, sessions: Iterable[str] | None) -> list[tuple[int, Source]]:
+def sources_to_count(
+    database: sqlite3.Connection, sessions: Iterable[str] | None
+) -> list[tuple[int, Source]]:
     """With their numbers, those of these sessions, or of all, whose damaged lines are not counted as they are now."""
     rows = database.execute(
         """
-        SELECT id, key, agent, path, name, modified, size, stamp, others FROM sources
+        SELECT id, key, agent, path, name, modified, size, stamp, other_paths FROM sources
         WHERE damage_stamp IS NOT stamp AND (?1 IS NULL OR session IN (SELECT value FROM json_each(?1)))
         """,
-        (None if sessions is None else listed(sessions),),
+        (None if sessions is None else json_list(sessions),),
     )
     return [(source, _source_of(*values)) for source, *values in rows]
 
@@ -348,12 +359,14 @@ def source_rows(database: sqlite3.Connection, sessions: Iterable[str] | None) ->
 def damaged_files(database: sqlite3.Connection, sessions: Iterable[str]) -> dict[str, dict[Path, int]]:
     """Of each session that has any, how many damaged lines are in which file."""
     query = """
-        SELECT session, damage.path, places FROM damage JOIN sources ON sources.id = source
-        WHERE places > 0 AND session IN (SELECT value FROM json_each(?)) ORDER BY session, damage.path
+        SELECT session, damage_counts.path, damage_counts.damaged_lines
+        FROM damage_counts JOIN sources ON sources.id = source
+        WHERE damage_counts.damaged_lines > 0 AND session IN (SELECT value FROM json_each(?))
+        ORDER BY session, damage_counts.path
     """
     damaged: dict[str, dict[Path, int]] = {}
-    for session, path, places in database.execute(query, (listed(sessions),)):
-        damaged.setdefault(session, {})[Path(restored(path))] = places
+    for session, path, lines in database.execute(query, (json_list(sessions),)):
+        damaged.setdefault(session, {})[Path(restored(path))] = lines
     return damaged
 
 

@@ -62,10 +62,10 @@ def remove_files(home: Path, sessions: Sequence[str], ours: Sequence[OwnFiles]) 
     for session in sessions:
         bury(home, session, paths[session])
     for stone in tombstones(home).values():
-        _dig(home, stone)
+        _delete_buried(home, stone)
 
 
-def _dig(home: Path, stone: Tombstone) -> None:
+def _delete_buried(home: Path, stone: Tombstone) -> None:
     """Delete what a tombstone names, and say that it is done: what has one of these names later is another's."""
     paths = list(map(Path, stone.paths))
     if not paths or any(_is_owned(log) for path in paths if (log := _log_of(home, path))):

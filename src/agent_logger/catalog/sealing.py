@@ -7,7 +7,7 @@ from pathlib import Path
 
 from agent_logger.agents.folders import agent_folders
 from agent_logger.agents.registry import located
-from agent_logger.catalog.database import writing
+from agent_logger.catalog.database import transaction
 from agent_logger.catalog.discovery.own_logs import folders_of_logs
 
 PAUSE_SECONDS = 3600.0  # until what could not be sealed is tried again
@@ -17,7 +17,7 @@ def is_due(database: sqlite3.Connection, unsealed_since: float, after_seconds: f
     """Whether there may be something to seal, and nobody has tried for a while."""
     if after_seconds is None or time.time() - unsealed_since < after_seconds:
         return False
-    row = database.execute("SELECT value FROM facts WHERE name = 'sealed'").fetchone()
+    row = database.execute("SELECT value FROM properties WHERE name = 'sealing_time'").fetchone()
     return row is None or not 0 <= time.time() - float(row[0]) < PAUSE_SECONDS
 
 
@@ -32,8 +32,8 @@ def seal(database: sqlite3.Connection, home: Path, after_seconds: float | None, 
             count += 1
             if time.monotonic() > until:
                 return count
-    with writing(database):
-        database.execute("INSERT OR REPLACE INTO facts VALUES ('sealed', ?)", (str(time.time()),))
+    with transaction(database):
+        database.execute("INSERT OR REPLACE INTO properties VALUES ('sealing_time', ?)", (str(time.time()),))
     return count
 
 

@@ -145,10 +145,10 @@ def agents_of(session: Session) -> list[AgentNode]:
     parents = {
         agent.thread: agent.parent_thread if agent.parent_thread in threads else MAIN for agent in agents
     }
-    return _started_by(MAIN, agents, parents, rows, set())
+    return _agents_below(MAIN, agents, parents, rows, set())
 
 
-def _started_by(
+def _agents_below(
     parent: str,
     agents: Sequence[SubAgent],
     parents: Mapping[str, str],
@@ -156,13 +156,15 @@ def _started_by(
     visited: set[str],
 ) -> list[AgentNode]:
     own = [
-        agent for agent in agents if agent.thread not in visited and _belongs(agent.thread, parent, parents)
+        agent
+        for agent in agents
+        if agent.thread not in visited and _belongs_to(agent.thread, parent, parents)
     ]
     visited.update(agent.thread for agent in own)
-    return [_agent(agent, rows, _started_by(agent.thread, agents, parents, rows, visited)) for agent in own]
+    return [_agent(agent, rows, _agents_below(agent.thread, agents, parents, rows, visited)) for agent in own]
 
 
-def _belongs(thread: str, parent: str, parents: Mapping[str, str]) -> bool:
+def _belongs_to(thread: str, parent: str, parents: Mapping[str, str]) -> bool:
     """Those that started each other are all the session's own."""
     if parents[thread] == parent:
         return True

@@ -6,14 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import tzinfo
 from typing import Any
 
-from agent_logger.catalog.database import listed
+from agent_logger.catalog.database import json_list
 from agent_logger.catalog.discovery.reader import unpacked
 from agent_logger.catalog.ledger.ledger import LedgerRow
 from agent_logger.catalog.ledger.rows import BIT, WITNESS_SETS
 from agent_logger.catalog.ledger.totals import By, Sum, Total, in_order, time_key, totals
-from agent_logger.catalog.queries import moment, since
+from agent_logger.catalog.queries import moment, since, where_clause
 from agent_logger.catalog.summary import Filter
-from agent_logger.files.stored_text import storable
 from agent_logger.model.responses import ModelResponse
 
 
@@ -27,12 +26,12 @@ def _where(where: Filter, session: str | None) -> tuple[str, list[object]]:
         ("at < ?", where.until and since(where.until)),
         ("witnesses & ?", where.witness and BIT.get(where.witness, 0)),
     ]
-    given = [(term, value) for term, value in terms if value is not None and value != ""]
-    values = [storable(value) if isinstance(value, str) else value for _, value in given]
-    return " AND ".join(term for term, _ in given) or "1", values
+    return where_clause(terms)
 
 
-_ROWS = "FROM ledger JOIN places ON places.id = place JOIN kinds ON kinds.id = kind"
+_ROWS = """
+    FROM ledger JOIN ledger_places ON ledger_places.id = place JOIN model_tiers ON model_tiers.id = model_tier
+"""
 
 
 def ledger_rows(
@@ -41,28 +40,31 @@ def ledger_rows(
     return _ledger_rows(database, *_where(where, session))
 
 
-def told_by_session(database: sqlite3.Connection, session: str) -> Iterator[ModelResponse]:
+def session_source_responses(database: sqlite3.Connection, session: str) -> Iterator[ModelResponse]:
     """All that its sources tell of responses, whether it counts or not."""
     blobs = database.execute(
-        "SELECT responses FROM told JOIN sources ON sources.id = source WHERE session = ?", (session,)
+        "SELECT responses FROM source_responses JOIN sources ON sources.id = source WHERE session = ?",
+        (session,),
     ).fetchall()
     return (response for (data,) in blobs for response in unpacked(data))
 
 
 def counted_elsewhere(database: sqlite3.Connection, session: str) -> Iterator[LedgerRow]:
     """What the session tells of too, but another had before it."""
-    ids = {response.message_id for response in told_by_session(database, session) if response.message_id}
+    ids = {
+        response.message_id for response in session_source_responses(database, session) if response.message_id
+    }
     where = """
         session <> ? AND message_id IN (SELECT value FROM json_each(?)) AND session IN (
             SELECT id FROM sessions WHERE family = (SELECT family FROM sessions WHERE id = ?)
         )
     """
-    return _ledger_rows(database, where, [session, listed(ids), session])
+    return _ledger_rows(database, where, [session, json_list(ids), session])
 
 
 def _ledger_rows(database: sqlite3.Connection, where: str, values: list[object]) -> Iterator[LedgerRow]:
     query = f"""
-        SELECT family, message_id, model, tier, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens,
+        SELECT vendor, message_id, model, tier, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens,
             cache_write_1h_tokens, nano_usd, unpriced_reason, reported_cost_usd, at, session, project, agent, thread,
             witnesses, copies, joined_by, partial
         {_ROWS} WHERE {where} ORDER BY at IS NULL, at, ledger.rowid
@@ -109,7 +111,10 @@ _KEYS: Mapping[By, str] = {
     "model": "model",
     "project": "project",
     "agent": "agent",
-    "tool": "(SELECT calls FROM tools WHERE tools.session = places.session AND key = hashed(message_id))",
+    "tool": """(
+        SELECT calls FROM response_tools
+        WHERE response_tools.session = ledger_places.session AND message_key = hashed(message_id)
+    )""",
 }
 
 
@@ -122,7 +127,7 @@ def usage(
     sums: dict[str | None, Sum] = {}
     try:
         for key, *columns in database.execute(query, values):
-            for name, share in _shared_out(by, key, columns, zone):
+            for name, share in _shares(by, key, columns, zone):
                 sums.setdefault(name, Sum()).add_sums(share)
     except (sqlite3.OperationalError, OverflowError):  # numbers that no model ever counted to
         if by == "tool":
@@ -141,28 +146,28 @@ def total_usage(database: sqlite3.Connection, conditions: Filter) -> Total:
 def sessions_with_unlisted_calls(database: sqlite3.Connection, conditions: Filter) -> int:
     """How many of the sessions that rows are of have calls that are in no sum."""
     where, values = _where(conditions, None)
-    query = "SELECT count(*) FROM sessions WHERE unlisted_calls AND turns > 0"
+    query = "SELECT count(*) FROM sessions WHERE has_unlisted_calls AND responses > 0"
     if values:
         query = f"""
             SELECT count(DISTINCT session) {_ROWS} WHERE {where}
-                AND session IN (SELECT id FROM sessions WHERE unlisted_calls)
+                AND session IN (SELECT id FROM sessions WHERE has_unlisted_calls)
         """
     (count,) = database.execute(query, values).fetchone()
     return int(count)
 
 
-def _shared_out(
+def _shares(
     by: By, key: object, values: Sequence[object], zone: tzinfo | None
 ) -> Iterator[tuple[str | None, Sequence[object]]]:
     if by == "tool":
-        yield from _by_tool(json.loads(str(key)) if key else [], values)
+        yield from _shares_by_tool(json.loads(str(key)) if key else [], values)
     elif by in ("day", "week", "month"):
         yield (None if key is None else time_key(by, int(str(key)) * 900, zone)), values
     else:
         yield (None if key is None else str(key)), values
 
 
-def _by_tool(
+def _shares_by_tool(
     calls: Sequence[tuple[str, int]], values: Sequence[object]
 ) -> Iterator[tuple[str | None, Sequence[object]]]:
     """What responses cost is shared out among the tools that they called, by the number of calls."""
@@ -173,7 +178,7 @@ def _by_tool(
     parts = sum(count for _, count in calls)
     for tool, count in sorted(calls):
         share = [_part(value, count, parts) for value in left]
-        left = [_less(value, amount) for value, amount in zip(left, share, strict=True)]
+        left = [_subtract(value, amount) for value, amount in zip(left, share, strict=True)]
         parts -= count
         yield tool, share
 
@@ -184,5 +189,5 @@ def _part(left: Any, count: int, parts: int) -> Any:
     return left * count / parts if isinstance(left, float) else left
 
 
-def _less(value: Any, share: Any) -> Any:
+def _subtract(value: Any, share: Any) -> Any:
     return value - share if isinstance(value, int | float) else value

@@ -38,12 +38,15 @@ def opened(settings: config.Configuration) -> "Iterator[Catalog]":
         if catalog.problem:
             _output.note(f"the catalog is kept in memory for this command: {catalog.problem}")
         yield catalog
-        if not catalog.problem and (
-            catalog.backlog > WORTH_A_PROCESS or catalog.is_sealing_due(settings.seal_after)
-        ):
-            from agent_logger.catalog.background import start
+        if not catalog.problem:
+            _start_due_work(catalog, settings)
 
-            start(settings.home, settings.seal_after)
+
+def _start_due_work(catalog: "Catalog", settings: config.Configuration) -> None:
+    if catalog.backlog > WORTH_A_PROCESS or catalog.is_sealing_due(settings.seal_after):
+        from agent_logger.catalog.background import start
+
+        start(settings.home, settings.seal_after)
 
 
 def folders_of_logs(settings: config.Configuration) -> list[Path]:

@@ -28,12 +28,15 @@ def moment(text: str, now: datetime) -> datetime | None:
     if text in ("today", "yesterday"):
         return midnight - timedelta(days=text == "yesterday")
     if ago := _AGO.fullmatch(text):
-        number, unit = int(ago[1]), ago[2]
-        if unit in _DAYS:
-            return midnight - timedelta(days=number * _DAYS[unit])
-        return now - timedelta(minutes=number * (60 if unit == "hour" else 1))
+        return _time_ago(int(ago[1]), ago[2], now, midnight)
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
         return None
     return time if time.tzinfo else time.replace(tzinfo=now.tzinfo)
+
+
+def _time_ago(number: int, unit: str, now: datetime, midnight: datetime) -> datetime:
+    if unit in _DAYS:
+        return midnight - timedelta(days=number * _DAYS[unit])
+    return now - timedelta(minutes=number * (60 if unit == "hour" else 1))

@@ -14,6 +14,7 @@ from agent_logger.errors import SourceError, StoreError
 
 if TYPE_CHECKING:
     from agent_logger.model.session import Session
+    from agent_logger.platform import Held
 
 
 @click.command()
@@ -104,14 +105,18 @@ def _path_of(settings: config.Configuration, name: str) -> Path:
     return logs[0].folder / logs[0].name
 
 
-def _write(file: Path, lines: Iterable[bytes]) -> None:
-    """What others may not read stays so; a file that is there, perhaps a log, is not touched."""
+def _create(file: Path) -> "Held":
     from agent_logger import platform
 
     try:
-        held = platform.open_file(file, create=True)
+        return platform.open_file(file, create=True)
     except OSError as error:
         raise StoreError(f"cannot write to {file}: {error.strerror}") from error
+
+
+def _write(file: Path, lines: Iterable[bytes]) -> None:
+    """What others may not read stays so; a file that is there, perhaps a log, is not touched."""
+    held = _create(file)
     try:
         for line in lines:
             held.write(line)

@@ -129,21 +129,22 @@ def _show(doomed: list[Removed]) -> None:
     for removal in doomed:
         title = screen.cut(_output.printable(" ".join((removal.title or "").split())), 40)
         branch = f"  branch of {screen.short_id(removal.branch_of)}" if removal.branch_of else ""
-        _output.echo(
-            f"delete {screen.short_id(removal.session)}  {title}  {bytes_text(removal.bytes)}{branch}"
-        )
+        size = bytes_text(removal.bytes)
+        _output.echo(f"delete {screen.short_id(removal.session)}  {title}  {size}{branch}")
         for file in removal.files:
             _output.echo(f"  {_output.printable(file.path)}  {bytes_text(file.bytes)}")
-        for path in removal.stays:
-            _output.note(f"  {_output.printable(path)} stays")
-        for path in removal.not_ours[:MOST_STRANGERS]:
-            _output.note(f"  {_output.printable(path)} stays: it is not known to be ours")
-        if len(removal.not_ours) > MOST_STRANGERS:
-            _output.note(
-                f"  {len(removal.not_ours) - MOST_STRANGERS:,} more files stay: they are not known to be ours"
-            )
+        _show_what_stays(removal)
     if any(removal.stays for removal in doomed):
         _output.note("What stays is the agents' own; it is not shown any more.")
+
+
+def _show_what_stays(removal: Removed) -> None:
+    for path in removal.stays:
+        _output.note(f"  {_output.printable(path)} stays")
+    for path in removal.not_ours[:MOST_STRANGERS]:
+        _output.note(f"  {_output.printable(path)} stays: it is not known to be ours")
+    if (more := len(removal.not_ours) - MOST_STRANGERS) > 0:
+        _output.note(f"  {more:,} more files stay: they are not known to be ours")
 
 
 def _size(doomed: list[Removed]) -> str:

@@ -115,20 +115,27 @@ def _print_counts(session: "Session", *, tools: bool, as_json: bool) -> None:
     touched = TouchedFiles([*metrics.files_read], [*metrics.files_written], [*metrics.files_edited])
     if as_json:
         _output.hidden_json(metrics.tools if tools else touched)
-    elif tools and not metrics.tools:
-        _output.note("No tool was called.")
     elif tools:
         _print_tools(metrics)
-    elif not (touched.read or touched.written or touched.edited):
-        _output.note("No file was read, written or edited.")
     else:
-        paths = (("read", touched.read), ("written", touched.written), ("edited", touched.edited))
-        _output.table(("", "file"), [(name, _output.hidden(path)) for name, files in paths for path in files])
+        _print_files(touched)
+
+
+def _print_files(touched: TouchedFiles) -> None:
+    paths = (("read", touched.read), ("written", touched.written), ("edited", touched.edited))
+    rows = [(name, _output.hidden(path)) for name, files in paths for path in files]
+    if rows:
+        _output.table(("", "file"), rows)
+    else:
+        _output.note("No file was read, written or edited.")
 
 
 def _print_tools(metrics: "Metrics") -> None:
     from agent_logger.views.figures import seconds_text
 
+    if not metrics.tools:
+        _output.note("No tool was called.")
+        return
     rows = []
     for tool in metrics.tools:
         took = "-" if tool.seconds is None else seconds_text(tool.seconds)

@@ -142,10 +142,7 @@ def _checked(log: PartFile) -> PartFile:
 def _add_log(removal: Removal, log: PartFile, parts: list[Path], others: list[Path]) -> None:
     """What only the parts prove first, and of these the first last: while it is there, the log can be found to be
     removed again."""
-    if _is_folder(log.bodies):
-        is_named = _names_of_bodies(log, parts)
-        for path in _files_below(log.bodies):
-            removal.add(path, is_ours=path.parent == log.bodies and is_named(path.name))
+    _add_bodies(removal, log, parts)
     sessions = frozenset(session for path in parts[:1] for session in _head_of(path).sessions)
     begun: set[Path] = set()  # parts without a record yet, whose owner has written a live file
     for part, paths in live_files_of(log.folder, log.name).items():
@@ -157,6 +154,13 @@ def _add_log(removal: Removal, log: PartFile, parts: list[Path], others: list[Pa
         removal.add(path, is_ours=path in begun and platform.size_of(path) == 0)
     for path in reversed(parts):
         removal.add(path, is_ours=True)
+
+
+def _add_bodies(removal: Removal, log: PartFile, parts: list[Path]) -> None:
+    if _is_folder(log.bodies):
+        is_named = _names_of_bodies(log, parts)
+        for path in _files_below(log.bodies):
+            removal.add(path, is_ours=path.parent == log.bodies and is_named(path.name))
 
 
 def _own_parts(log: PartFile) -> tuple[list[Path], list[Path]]:

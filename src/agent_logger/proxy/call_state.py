@@ -19,11 +19,11 @@ from agent_logger.providers.openai_responses import LAST
 
 
 class CallPhase(StrEnum):
-    SENDING = "the request comes"
-    WAITING = "the request is whole"
-    EARLY = "the answer comes, and the request is not whole yet"
-    ANSWERING = "the answer comes"
-    ENDED = "nothing more comes"
+    SENDING = "sending_request"
+    WAITING = "awaiting_response"
+    EARLY = "early_response"  # the request is not complete yet
+    ANSWERING = "receiving_response"
+    ENDED = "ended"
 
 
 class CallEvent(IntEnum):

@@ -131,21 +131,24 @@ class _Open:
 
     def input_fields(self) -> dict[str, Any]:
         """The fields that `LiveStart` and `Exchange` share."""
-        texts, blocks = (
-            [user_input.text for user_input in self.inputs],
-            [user_input.content for user_input in self.inputs if user_input.content],
-        )
-        single = blocks[0] if len(self.inputs) == 1 and blocks else UNSET
+        texts = [user_input.text for user_input in self.inputs]
         return {
             "id": self.id,
             "exchange": self.number,
             "ts_start": self.started,
             "user_input": "\n".join(texts) if texts else None,
-            "user_content": raw_json([_content(user_input) for user_input in self.inputs])
-            if blocks and not single
-            else single,
+            "user_content": self._user_content(),
             "user_inputs": texts if len(texts) > 1 else None,
         }
+
+    def _user_content(self) -> Any:
+        """The blocks of the only input, or a list with what each of several has; unset if all are plain text."""
+        blocks = [user_input.content for user_input in self.inputs if user_input.content]
+        if not blocks:
+            return UNSET
+        if len(self.inputs) == 1:
+            return blocks[0]
+        return raw_json([_content(user_input) for user_input in self.inputs])
 
 
 def _content(given: UserInput) -> Any:

@@ -286,11 +286,7 @@ def usage_of(usage: Usage) -> Json:
 
 
 def _opened(path: Path) -> Appender:
-    platform.make_folder(path.parent)
-    try:
-        held = platform.open_file(path, create=True)
-    except FileExistsError:
-        held = platform.open_file(path)
+    held = _open_or_create(path)
     try:
         owned = platform.lock(held)
     except platform.NoLocksError:
@@ -301,6 +297,14 @@ def _opened(path: Path) -> Appender:
     appender = Appender(held)
     appender.end_torn_line()
     return appender
+
+
+def _open_or_create(path: Path) -> platform.Held:
+    platform.make_folder(path.parent)
+    try:
+        return platform.open_file(path, create=True)
+    except FileExistsError:
+        return platform.open_file(path)
 
 
 def _last_of(path: Path) -> str | None:

@@ -93,13 +93,16 @@ def heat_map(days: Mapping[date, Point], today: date, label: str) -> Markup:
         if day.day <= 7 and weekday == 0 and week < WEEKS - 1:
             months += Markup('<text x="{}" y="10">{}</text>').format(MARGIN + week * CELL, f"{day:%b}")
         shapes += _square(MARGIN + week * CELL, 16 + weekday * CELL, days.get(day), day, steps)
-    weekday_labels = Markup().join(
+    return Markup(
+        '<svg class="chart heat" viewBox="0 0 {} {}" role="group" aria-label="{}">{}{}{}</svg>'
+    ).format(MARGIN + WEEKS * CELL, 16 + 7 * CELL, label, months, _weekdays(), shapes)
+
+
+def _weekdays() -> Markup:
+    return Markup().join(
         Markup('<text x="0" y="{}">{}</text>').format(25 + CELL * weekday, name)
         for weekday, name in ((0, "Mon"), (2, "Wed"), (4, "Fri"))
     )
-    return Markup(
-        '<svg class="chart heat" viewBox="0 0 {} {}" role="group" aria-label="{}">{}{}{}</svg>'
-    ).format(MARGIN + WEEKS * CELL, 16 + 7 * CELL, label, months, weekday_labels, shapes)
 
 
 def _square(x: int, y: int, point: Point | None, day: date, steps: Sequence[float]) -> Markup:
@@ -130,17 +133,18 @@ def area(values: Sequence[float], falls: Sequence[Fall], label: str) -> Markup:
     points = " ".join(
         f"{1000 * number / last:.1f},{100 - 96 * value / highest:.2f}" for number, value in enumerate(values)
     )
-    marks = Markup().join(
-        Markup(
-            '<a href="{}" aria-label="{}"><title>{}</title>'
-            '<line class="fall {kind}" x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="100"/></a>'
-        ).format(fall.href, fall.text, fall.text, kind=fall.kind, x=1000 * fall.at / last)
-        for fall in falls
-    )
+    marks = Markup().join(_fall_mark(fall, 1000 * fall.at / last) for fall in falls)
     return Markup(
         '<svg class="chart area" viewBox="0 0 1000 100" preserveAspectRatio="none" role="group" aria-label="{}">'
         '<polygon points="0,100 {} 1000,100"/><polyline points="{}"/>{}</svg>'
     ).format(label, points, points, marks)
+
+
+def _fall_mark(fall: Fall, x: float) -> Markup:
+    return Markup(
+        '<a href="{}" aria-label="{}"><title>{}</title>'
+        '<line class="fall {kind}" x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="100"/></a>'
+    ).format(fall.href, fall.text, fall.text, kind=fall.kind, x=x)
 
 
 # ---------------------------------------------------------------- a map of a session

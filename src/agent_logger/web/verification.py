@@ -6,7 +6,7 @@ A process of its own, at low priority: it may take minutes, and the page must no
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -39,13 +39,7 @@ class VerificationReport(msgspec.Struct, frozen=True, kw_only=True):
 def verify_home(home: Path) -> VerificationReport:
     files = list(dict.fromkeys(_files(home)))
     reports = [verify_file(path) for path in files]
-    lost, rules = 0, Counter[str]()
-    for path in files:
-        for record in _records(path):
-            if isinstance(record, Gap):
-                lost += record.lost
-            elif isinstance(record, Request | Response):
-                rules.update(redaction.rule for redaction in record.redactions or ())
+    lost, rules = _count_lost_and_redacted(files)
     return VerificationReport(
         files=len(files),
         bytes=sum(report.bytes for report in reports),
@@ -55,6 +49,18 @@ def verify_home(home: Path) -> VerificationReport:
         lost=lost,
         redactions=dict(rules.most_common()),
     )
+
+
+def _count_lost_and_redacted(files: Iterable[Path]) -> tuple[int, Counter[str]]:
+    """How many records the logs say are missing, and how often each rule hid something."""
+    lost, rules = 0, Counter[str]()
+    for path in files:
+        for record in _records(path):
+            if isinstance(record, Gap):
+                lost += record.lost
+            elif isinstance(record, Request | Response):
+                rules.update(redaction.rule for redaction in record.redactions or ())
+    return lost, rules
 
 
 def _files(home: Path) -> Iterator[Path]:

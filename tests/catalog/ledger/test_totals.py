@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import astuple, replace
 
-from agent_logger.catalog.ledger.ledger import are_apart
+from agent_logger.catalog.ledger.ledger import have_unique_ids
 from agent_logger.catalog.ledger.totals import KEYS, By, Total, total, total_of, totals
 from agent_logger.model.responses import ModelResponse
 from agent_logger.model.session import Cost, Usage
@@ -171,5 +171,5 @@ def test_the_total_of_responses_is_that_of_their_rows(
     if apart:  # as in the file of one session
         told = [replace(it, message_id=unique(n), witness="sdk") for n, it in enumerate(told)]
     told = [replace(it, at=ages[n % len(ages)]) for n, it in enumerate(told)]
-    assert are_apart(told) or not (apart and set(ages) <= {NOON, None})
+    assert have_unique_ids(told) or not (apart and set(ages) <= {NOON, None})
     assert total_of(told) == total(rows_of(*told))

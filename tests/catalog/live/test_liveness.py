@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from agent_logger.catalog.ledger.rows import BIT
-from agent_logger.catalog.live.liveness import SessionState, SourceState, in_flight, interrupted, is_live
+from agent_logger.catalog.live.liveness import SessionState, SourceState, in_flight, is_live, mark_interrupted
 from agent_logger.model.session import Exchange, Session
 from tests.commands import run_command
 
@@ -75,9 +75,9 @@ def test_what_the_proxy_records_is_live_while_it_runs_and_something_happens(
 
 
 def test_an_exchange_without_an_end_was_interrupted_if_its_session_is_not_live() -> None:
-    session = interrupted(Session(id="s", exchanges=[ENDED, AT_WORK]))
+    session = mark_interrupted(Session(id="s", exchanges=[ENDED, AT_WORK]))
     assert [it.end_reason for it in session.exchanges] == ["result", "interrupted"]
-    assert interrupted(Session(id="s", exchanges=[ENDED])).exchanges == [ENDED]
+    assert mark_interrupted(Session(id="s", exchanges=[ENDED])).exchanges == [ENDED]
 
 
 # ---------------------------------------------------------------- with real processes

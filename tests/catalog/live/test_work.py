@@ -13,7 +13,7 @@ import pytest
 
 from agent_logger import SessionLogger
 from agent_logger.catalog.catalog import Catalog
-from agent_logger.catalog.queries import may_be_live
+from agent_logger.catalog.queries import live_candidates
 from agent_logger.catalog.summary import Filter
 from agent_logger.journal.sync import UPKEEP
 from tests.catalog.catalogs import assistant, claude_file, user
@@ -199,5 +199,5 @@ def test_copies_of_old_files_are_not_asked_again_though_the_files_are_new(
         claude_file(home, name, [user(1, "one", name), assistant(2, "a", name)])
     assert catalog.count(LIVE) == 0
     database = sqlite3.connect(home / ".agent-logger" / "catalog.db")
-    assert may_be_live(database) == []
+    assert live_candidates(database) == []
     database.close()

@@ -3,12 +3,12 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
-from agent_logger.catalog.database import in_memory
+from agent_logger.catalog.database import open_in_memory
 from agent_logger.catalog.discovery.reader import ResponseBatch
 from agent_logger.catalog.ledger.rows import BIT
-from agent_logger.catalog.refresh.families import SourceReading, post
-from agent_logger.catalog.refresh.ingest import take_in
-from agent_logger.catalog.schema import STEPS
+from agent_logger.catalog.refresh.families import SourceReading, update_families
+from agent_logger.catalog.refresh.ingest import ingest
+from agent_logger.catalog.schema import CATALOG
 from agent_logger.files.sources import Source
 from agent_logger.model.responses import ModelResponse
 from agent_logger.model.session import Usage
@@ -45,9 +45,9 @@ def thousands_of_steps(*, is_family: bool) -> int:
         steps += 1
         return 0
 
-    database = in_memory(STEPS)
+    database = open_in_memory(CATALOG)
     database.set_progress_handler(count, 1000)
-    post(database, [reading(it, f"msg_01{0 if is_family else it:022d}") for it in range(SESSIONS)])
+    update_families(database, [reading(it, f"msg_01{0 if is_family else it:022d}") for it in range(SESSIONS)])
     (families,) = database.execute("SELECT count(DISTINCT family) FROM sessions").fetchone()
     assert families == (1 if is_family else SESSIONS)
     return steps
@@ -60,4 +60,4 @@ def test_who_has_a_response_in_common_is_asked_once_for_each_response() -> None:
 def test_a_family_is_not_derived_anew_for_every_few_hundred_of_its_sessions(tmp_path: Path) -> None:
     """Each portion derives all that came before it, so there are few of them."""
     sources = [found(str(it), str(tmp_path)) for it in range(3000)]
-    assert take_in(in_memory(STEPS), sources, (), frozenset(), None) == 4
+    assert ingest(open_in_memory(CATALOG), sources, (), frozenset(), None) == 4

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from agent_logger import Catalog, Filter, Hit
 from agent_logger.catalog import background
-from agent_logger.catalog.database import opened
-from agent_logger.catalog.schema import TEXT_STEPS
+from agent_logger.catalog.database import open_database
+from agent_logger.catalog.schema import TEXT_INDEX
 from agent_logger.catalog.search import index
-from agent_logger.catalog.search.index import Indexed, TextPosition
+from agent_logger.catalog.search.index import IndexHit, TextPosition
 from agent_logger.catalog.search.query import EXAMPLES, read
 from agent_logger.catalog.search.snippets import in_files
 from agent_logger.home.facts import register_log_folder
@@ -219,11 +219,13 @@ def test_a_query_is_always_one_that_the_index_understands(typed: str) -> None:
 
 def test_a_text_that_is_new_is_added_and_the_others_stay(home: Path, catalog: Catalog) -> None:
     catalog.index()
-    rows = catalog._text_database().execute("SELECT words, hash FROM texts ORDER BY words").fetchall()
+    rows = catalog._text_database().execute("SELECT index_row, hash FROM texts ORDER BY index_row").fetchall()
     claude_file(home, ONE, [assistant(9, "and a zebra", ONE)])
     catalog.refresh()
     assert found(catalog, "zebra") == [("1", 3)]
-    after = catalog._text_database().execute("SELECT words, hash FROM texts ORDER BY words").fetchall()
+    after = (
+        catalog._text_database().execute("SELECT index_row, hash FROM texts ORDER BY index_row").fetchall()
+    )
     assert after[: len(rows)] == rows
     assert len(after) == len(rows) + 1
 
@@ -236,7 +238,7 @@ def test_what_is_gone_is_not_found_and_a_shard_that_is_dead_by_a_fifth_is_made_a
     catalog.refresh()
     assert found(catalog, "shop project:other") == found(catalog, '"other shop"') == []
     assert found(catalog, "timer") == [("1", 0), ("1", 2), ("1", None)]
-    shards = catalog._text_database().execute("SELECT rows, dead FROM shards").fetchall()
+    shards = catalog._text_database().execute("SELECT rows, dead_rows FROM shards").fetchall()
     assert shards == [(4, 0)]
 
 
@@ -304,17 +306,17 @@ def test_a_lot_of_time_is_not_spent_at_once(home: Path, catalog: Catalog) -> Non
 def test_an_index_with_tables_that_nobody_released_is_filled_again(catalog: Catalog) -> None:
     catalog.refresh()
     catalog.close()
-    with closing(opened(catalog.home / "catalog-text.db", TEXT_STEPS)) as database:
+    with closing(open_database(catalog.home / "catalog-text.db", TEXT_INDEX)) as database:
         database.execute("CREATE VIRTUAL TABLE words_1 USING fts5 (text, tool, file, content = '')")
         database.execute("INSERT INTO words_1 (rowid, text) VALUES (1, 'zebra')")
         database.execute("INSERT INTO shards VALUES (1, 1, 0, 5, 2)")
-        database.execute("INSERT INTO indexed VALUES (1, ?, 'stamp', NULL)", (ONE,))
+        database.execute("INSERT INTO indexed_sessions VALUES (1, ?, 'stamp', NULL)", (ONE,))
         database.execute("DROP TABLE texts")
         database.execute("CREATE TABLE texts (id INTEGER PRIMARY KEY, session INTEGER)")
     assert found(catalog, "zebra") == []
     assert found(catalog, '"connection refused"') == [("1", 0)]
     assert catalog.problem is None
-    assert catalog._text_database().execute("SELECT id, dead FROM shards").fetchall() == [(1, 0)]
+    assert catalog._text_database().execute("SELECT id, dead_rows FROM shards").fetchall() == [(1, 0)]
 
 
 def test_lines_are_found_by_their_time_in_whatever_order_they_stand(tmp_path: Path) -> None:
@@ -329,7 +331,7 @@ def test_lines_are_found_by_their_time_in_whatever_order_they_stand(tmp_path: Pa
         path.write_text("".join(json.dumps(it, separators=(",", ":")) + "\n" for it in ordered))
         for number in (0, 5, 299, 599):
             at = 1000 * round(datetime(2026, 11, 15, tzinfo=UTC).timestamp() + number)
-            hit = Indexed((TextPosition("s", 1, 0),), kind=1, at=at, until=0, error=False, hash=0, rank=0.0)
+            hit = IndexHit((TextPosition("s", 1, 0),), kind=1, at=at, until=0, error=False, hash=0, rank=0.0)
             found = in_files(hit, [path], [re.compile(f"word{number}")])
             assert found and found.text.startswith(f"word{number} ")
 
@@ -346,7 +348,9 @@ def test_what_a_fork_copied_is_found_once_in_the_session_that_had_it_first(
         assert hits == {(first, None): (fork,), (first, 0): (fork,), (fork, 1): ()}
         assert [it.snippet for it in asked.search("nine")] == ["nine zebras"]
         assert [it.session for it in asked.search("is:error")] == [ONE]
-    rows = catalog._text_database().execute("SELECT count(*), count(DISTINCT words) FROM texts").fetchone()
+    rows = (
+        catalog._text_database().execute("SELECT count(*), count(DISTINCT index_row) FROM texts").fetchone()
+    )
     assert rows[0] - rows[1] == 2
 
 

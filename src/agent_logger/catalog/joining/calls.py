@@ -67,15 +67,15 @@ def calls_of(logs: Iterable[Path]) -> list[WireCall]:
                 by_place |= {
                     (call.log, call.seq): call for call in _calls(log) if last is None or call.seq <= last
                 }
-    return sorted(by_place.values(), key=_moment)
+    return sorted(by_place.values(), key=_time_key)
 
 
 def call_detail(calls: Sequence[WireCall], name: str) -> CallDetail | None:
     """The call of this name, or the only one whose name begins so. None if there is none, or it is gone meanwhile."""
-    call = next((call for call in calls if call.call == name), None) or _begun(calls, name)
+    call = next((call for call in calls if call.call == name), None) or _call_beginning_with(calls, name)
     if call is None:
         return None
-    before = _before(calls, call)
+    before = _previous_call(calls, call)
     records = _records([one for one in (before, call) if one])
     records_of_call = records[call.log, call.seq]
     if records_of_call.request is None:
@@ -104,10 +104,8 @@ def _calls(log: PartFile) -> Iterable[WireCall]:
                 if request.transport == "websocket":
                     messages.add(request.seq)
             case Response() as response if response.seq in by_number:
-                websocket = response.seq in messages
-                by_number[response.seq] = _answered(
-                    by_number[response.seq], response, provider, websocket=websocket
-                )
+                call, websocket = by_number[response.seq], response.seq in messages
+                by_number[response.seq] = _add_response(call, response, provider, websocket=websocket)
     return by_number.values()
 
 
@@ -126,7 +124,7 @@ def _requested_call(log: PartFile, request: Request) -> WireCall:
     )
 
 
-def _answered(call: WireCall, response: Response, provider: str, *, websocket: bool) -> WireCall:
+def _add_response(call: WireCall, response: Response, provider: str, *, websocket: bool) -> WireCall:
     dialect = dialect_of(provider, call.path)
     reported = value_of(response.usage) if response.usage else None
     complete = is_complete(response, dialect, websocket=websocket)
@@ -150,7 +148,7 @@ def _answered(call: WireCall, response: Response, provider: str, *, websocket: b
     )
 
 
-def _moment(call: WireCall) -> tuple[bool, float, str, int]:
+def _time_key(call: WireCall) -> tuple[bool, float, str, int]:
     at = call.started
     return at is None, at.timestamp() if at else 0.0, str(call.log), call.seq
 
@@ -192,12 +190,12 @@ def _read(path: Path, records: dict[int, _Records]) -> None:
                     return
 
 
-def _begun(calls: Sequence[WireCall], name: str) -> WireCall | None:
+def _call_beginning_with(calls: Sequence[WireCall], name: str) -> WireCall | None:
     begun = [call for call in calls if name and call.call.startswith(name)]
     return begun[0] if len(begun) == 1 else None
 
 
-def _before(calls: Sequence[WireCall], call: WireCall) -> WireCall | None:
+def _previous_call(calls: Sequence[WireCall], call: WireCall) -> WireCall | None:
     """The last call of its thread before it; of the first in a branch, the one that the branch goes on from. What
     is aside has nothing to do with what was aside before."""
     log = part_of(call.log)
@@ -206,14 +204,9 @@ def _before(calls: Sequence[WireCall], call: WireCall) -> WireCall | None:
     lasts = {PartFile(log.folder, name).path: last for name, last in lineage_of(log.folder, log.name)}
     order = {path: at for at, path in enumerate(lasts)}
     lasts[call.log] = call.seq - 1
-    earlier = [
-        earlier_call
-        for earlier_call in calls
-        if earlier_call.thread == call.thread
-        and (last := lasts.get(earlier_call.log)) is not None
-        and earlier_call.seq <= last
-    ]
-    return max(earlier, key=lambda earlier_call: (order[earlier_call.log], earlier_call.seq), default=None)
+    threaded = [other for other in calls if other.thread == call.thread and other.log in lasts]
+    earlier = [other for other in threaded if other.seq <= (lasts[other.log] or 0)]
+    return max(earlier, key=lambda other: (order[other.log], other.seq), default=None)
 
 
 def _changes(before: WireCall, records: _Records, request: RequestView) -> Changes | None:

@@ -31,7 +31,7 @@ def calls_by_turn(session: Session, calls: Iterable[WireCall]) -> dict[int | Non
         at = own.get((call.log, call.seq))
         if at is None:
             at = of_first.get((call.log, call.retry_of or call.seq))
-        by_turn.setdefault(_at_the_time(call, turns) if at is None else at, []).append(call)
+        by_turn.setdefault(_turn_at_time(call, turns) if at is None else at, []).append(call)
     return by_turn
 
 
@@ -60,7 +60,7 @@ def _turn_of(call: WireCall, answers: Answers) -> int | None:
     return None
 
 
-def _at_the_time(call: WireCall, turns: Sequence[Turn]) -> int | None:
+def _turn_at_time(call: WireCall, turns: Sequence[Turn]) -> int | None:
     spoken = [(at, turn) for at, turn in enumerate(turns) if turn.thread != SIDE]
     begun = [at for at, turn in spoken if _is_before(turn.started, call.started)]
     return begun[-1] if begun else next((at for at, _ in spoken), None)

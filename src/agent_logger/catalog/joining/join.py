@@ -20,17 +20,17 @@ from agent_logger.model.session import AGENT, Compaction, Exchange, Session, Sub
 
 def join(sessions: Sequence[Session]) -> Session:
     """The one that all of these tell of. Raises `ValueError` if there is none."""
-    ranked = _ranked(sessions)
+    ranked = _rank_sessions(sessions)
     if len(ranked) < 2:
         return ranked[0]
-    ranked = _without_sums(ranked)
+    ranked = _drop_sums(ranked)
     joining, responses = _Joining(), _times_of_responses(ranked)
     for source, session in enumerate(ranked):
-        joining.take(source, _without_pieces(session, responses))
+        joining.take(source, _drop_pieces(session, responses))
     return joining.session(ranked)
 
 
-def _without_sums(sessions: list[Session]) -> list[Session]:
+def _drop_sums(sessions: list[Session]) -> list[Session]:
     """Where somebody knows what responses took, the sum of an exchange is no turn's: what it has beyond them is not
     itemised."""
     if not any(
@@ -40,12 +40,12 @@ def _without_sums(sessions: list[Session]) -> list[Session]:
     ):
         return sessions
     return [
-        _with_responses_alone(session) if any(turn.is_sum for turn in session.turns) else session
+        _drop_session_sums(session) if any(turn.is_sum for turn in session.turns) else session
         for session in sessions
     ]
 
 
-def _with_responses_alone(session: Session) -> Session:
+def _drop_session_sums(session: Session) -> Session:
     def without(turns: Sequence[Turn]) -> list[Turn]:
         bare = (replace(turn, usage=None, cost=None, is_sum=False) if turn.is_sum else turn for turn in turns)
         return [turn for turn in bare if turn.blocks or turn.usage]
@@ -54,7 +54,7 @@ def _with_responses_alone(session: Session) -> Session:
     return replace(session, exchanges=exchanges)
 
 
-def _ranked(sessions: Iterable[Session]) -> list[Session]:
+def _rank_sessions(sessions: Iterable[Session]) -> list[Session]:
     """Each once, the best witness first."""
     different: list[Session] = []
     for session in sessions:
@@ -70,17 +70,17 @@ def _times_of_responses(sessions: Iterable[Session]) -> list[float]:
     return sorted(utc(turn.started).timestamp() for turn in turns if turn.started)
 
 
-def _without_pieces(session: Session, responses: Sequence[float]) -> Session:
+def _drop_pieces(session: Session, responses: Sequence[float]) -> Session:
     """What some agents print (Codex) are pieces of responses under other names, without an id and what they took.
     Where somebody saw the responses themselves, the pieces would tell all of it a second time."""
     if not any(map(_is_piece, session.turns)):
         return session
     return replace(
-        session, exchanges=[_with_responses(exchange, responses) for exchange in session.exchanges]
+        session, exchanges=[_keep_responses(exchange, responses) for exchange in session.exchanges]
     )
 
 
-def _with_responses(exchange: Exchange, responses: Sequence[float]) -> Exchange:
+def _keep_responses(exchange: Exchange, responses: Sequence[float]) -> Exchange:
     if not (exchange.started and exchange.ended):
         return exchange
     at = bisect_left(responses, utc(exchange.started).timestamp())
@@ -126,7 +126,7 @@ class _Exchange:
 
     @property
     def began(self) -> float | None:
-        return _began(self.versions[0][2])
+        return _start_of(self.versions[0][2])
 
 
 class _Joining:
@@ -181,7 +181,7 @@ class _Joining:
 
     def _place(self, source: int, exchange: Exchange, previous: int) -> int:
         """Behind the session's last one, and behind those that it does not tell of and that began before."""
-        at, began = previous + 1, _began(exchange)
+        at, began = previous + 1, _start_of(exchange)
         while at < len(self._exchanges):
             placed = self._exchanges[at]
             if placed.tells(source) or began is None or (placed.began or began) > began:
@@ -198,7 +198,7 @@ class _Joining:
         that this session does not tell of are passed by time."""
         before = [turn for turn in turns[:number] if turn in self._home]
         behind = [turn for turn in turns[number + 1 :] if turn in self._home]
-        own_before, own_behind = _of_thread(before, joined), _of_thread(behind, joined)
+        own_before, own_behind = _same_thread(before, joined), _same_thread(behind, joined)
         if behind and not own_before and (own_behind or not before):
             neighbour = (own_behind or behind)[0]
             home = self._home[neighbour]
@@ -231,7 +231,7 @@ class _Joining:
             for source, session in enumerate(ranked)
             for total in session.totals
         ]
-        turns = {joined: _in_thread(turn_of(joined), threads) for joined in self._home}
+        turns = {joined: _rename_thread(turn_of(joined), threads) for joined in self._home}
         started = [utc(session.started) for session in ranked if session.started]
         ended = [utc(session.ended) for session in ranked if session.ended]
         joined = Session(
@@ -283,7 +283,7 @@ def _copies(source: int, session: Session) -> Iterable[Copy]:
     yield from (Copy(turn, session, source, None) for turn in session.side_turns)
 
 
-def _of_thread(turns: Iterable[Joined], joined: Joined) -> list[Joined]:
+def _same_thread(turns: Iterable[Joined], joined: Joined) -> list[Joined]:
     return [turn for turn in turns if turn.first.turn.thread == joined.first.turn.thread]
 
 
@@ -297,7 +297,7 @@ def _is_later(later: Joined, joined: Joined, source: int) -> bool:
     return not later.tells(source) and one is not None and two is not None and one > two
 
 
-def _began(exchange: Exchange) -> float | None:
+def _start_of(exchange: Exchange) -> float | None:
     times = [exchange.started, *(turn.started for turn in exchange.turns)]
     return next((utc(time).timestamp() for time in times if time), None)
 
@@ -336,7 +336,7 @@ def _threads(ranked: Iterable[Session], responses: Iterable[Joined]) -> Mapping[
     return {name: own for name, own in names.items() if name != own}
 
 
-def _in_thread(turn: Turn, threads: Mapping[str, str]) -> Turn:
+def _rename_thread(turn: Turn, threads: Mapping[str, str]) -> Turn:
     return replace(turn, thread=threads[turn.thread]) if turn.thread in threads else turn
 
 

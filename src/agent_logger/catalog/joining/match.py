@@ -82,29 +82,29 @@ class Same:
         """Of each of a session's copies the response it is of: a known one, or a new one."""
         joined_at: dict[int, Joined] = {}
         for at, copy in enumerate(copies):
-            if joined_before := self._joined_before(copy):
+            if joined_before := self._find_joined(copy):
                 joined_before[0].take(copy, joined_before[1])
                 joined_at[at] = joined_before[0]
-        for key in (_said_and_billed, _billed, _words):
+        for key in (_content_key, _billing_key, _words):
             self._pair(copies, joined_at, key)
-        joined_turns = [joined_at.get(at) or self._new(copy) for at, copy in enumerate(copies)]
+        joined_turns = [joined_at.get(at) or self._add(copy) for at, copy in enumerate(copies)]
         for joined in joined_turns:
-            for _, name in _names(joined.copies[-1]):
+            for _, name in _match_keys(joined.copies[-1]):
                 self._by_id.setdefault(name, joined)
         return joined_turns
 
-    def _joined_before(self, copy: Copy) -> tuple[Joined, JoinedBy] | None:
-        for by, name in _names(copy):
+    def _find_joined(self, copy: Copy) -> tuple[Joined, JoinedBy] | None:
+        for by, name in _match_keys(copy):
             joined = self._by_id.get(name)
             if (
                 joined
                 and not joined.tells(copy.source)
-                and not (by == "tool call" and _are_two(joined, copy))
+                and not (by == "tool call" and _have_different_ids(joined, copy))
             ):
                 return joined, by
         return None
 
-    def _new(self, copy: Copy) -> Joined:
+    def _add(self, copy: Copy) -> Joined:
         self._all.append(Joined([copy]))
         return self._all[-1]
 
@@ -134,7 +134,7 @@ def _nearest(fitting: Sequence[Joined], copy: Copy) -> Joined:
 def _fits(joined: Joined, copy: Copy) -> bool:
     """Not twice in one session; for one witness two moments are two responses; nothing is joined over an hour; and
     what was said or billed otherwise is another."""
-    if joined.tells(copy.source) or _are_two(joined, copy):
+    if joined.tells(copy.source) or _have_different_ids(joined, copy):
         return False
     if any(other.rank == copy.rank and other.at != copy.at for other in joined.copies):
         return False
@@ -143,7 +143,7 @@ def _fits(joined: Joined, copy: Copy) -> bool:
         return False
     words, others = _words(copy), [words for words in map(_words, joined.copies) if words]
     return _agree({other.turn.usage for other in joined.copies}, copy.turn.usage) and (
-        not words or not others or any(_may_be(other, words) for other in others)
+        not words or not others or any(_may_match(other, words) for other in others)
     )
 
 
@@ -151,12 +151,12 @@ def _agree(values: set[T | None], value: T | None) -> bool:
     return value is None or value in values or values == {None}
 
 
-def _may_be(one: tuple[str, ...], two: tuple[str, ...]) -> bool:
+def _may_match(one: tuple[str, ...], two: tuple[str, ...]) -> bool:
     """The same words and tools, as far as both tell: old files of Gemini CLI put tools to the response before."""
     return all(a == b for a, b in zip(one, two, strict=False))
 
 
-def _are_two(joined: Joined, copy: Copy) -> bool:
+def _have_different_ids(joined: Joined, copy: Copy) -> bool:
     """Two ids of a vendor are two responses."""
     return bool(_vendor_id(copy) and any(_vendor_id(other) for other in joined.copies))
 
@@ -164,7 +164,7 @@ def _are_two(joined: Joined, copy: Copy) -> bool:
 # ---------------------------------------------------------------- what a turn is known by
 
 
-def _names(copy: Copy) -> Iterator[tuple[JoinedBy, Hashable]]:
+def _match_keys(copy: Copy) -> Iterator[tuple[JoinedBy, Hashable]]:
     turn = copy.turn
     message_id, request_id = turn.message_id, turn.request_id
     if message_id and (_vendor_id(copy) or UUID.fullmatch(message_id)):
@@ -184,12 +184,12 @@ def _vendor_id(copy: Copy) -> str | None:
     return turn.message_id if is_unique_id(family_of(copy.session, turn), turn.message_id) else None
 
 
-def _said_and_billed(copy: Copy) -> Hashable:
+def _content_key(copy: Copy) -> Hashable:
     words, billed = _words(copy), copy.turn.usage
     return (words, billed) if words and billed else None
 
 
-def _billed(copy: Copy) -> Hashable:
+def _billing_key(copy: Copy) -> Hashable:
     model, usage = copy.turn.model or "", copy.turn.usage
     if not usage or not (usage.context_tokens or usage.output_tokens):
         return None

@@ -18,7 +18,7 @@ from agent_logger.catalog.ledger.rows import (
     LedgerEntry,
     LedgerPlace,
     RowKind,
-    merged,
+    merge,
     tokens_of,
 )
 from agent_logger.messages.outcome import Failure
@@ -46,9 +46,9 @@ def turn_of(joined: Joined) -> Turn:
     turns = [copy.turn for copy in joined.copies]
     if all(turn == turns[0] for turn in turns):
         return turns[0]
-    billed = _billed(turns)
+    billed = _ledger_entry(turns)
     timed = [turn for turn in turns if "wire" in turn.witnesses] or turns
-    fullest = _tells_most(turns)
+    fullest = _fullest(turns)
     turn = Turn(
         message_id=first(turn.message_id for turn in turns),
         request_id=first(turn.request_id for turn in turns),
@@ -69,28 +69,32 @@ def turn_of(joined: Joined) -> Turn:
     return priced(replace(turn, differences=_differences(turn, turns)))
 
 
-def _billed(turns: Sequence[Turn]) -> LedgerEntry:
+def _ledger_entry(turns: Sequence[Turn]) -> LedgerEntry:
     """As the ledger decides it."""
     knowing = [turn for turn in turns if turn.witnesses & KNOW_THE_END]
     best: LedgerEntry | None = None
     for turn in turns:
-        final = turn.complete and (not knowing or turn in knowing)
-        entry = LedgerEntry(
-            turn.message_id,
-            RowKind("", turn.model, turn.service_tier),
-            LedgerPlace("", None, "", turn.thread),
-            tokens_of(turn.usage),
-            NEVER,
-            final,
-            NOT_REPORTED,
-            0,
-        )
-        best = merged(best, entry, 0) if best else entry
+        entry = _turn_entry(turn, final=turn.complete and (not knowing or turn in knowing))
+        best = merge(best, entry, 0) if best else entry
     assert best
     return best
 
 
-def _tells_most(turns: Sequence[Turn]) -> Turn:
+def _turn_entry(turn: Turn, *, final: bool) -> LedgerEntry:
+    """With what decides between copies alone."""
+    return LedgerEntry(
+        turn.message_id,
+        RowKind("", turn.model, turn.service_tier),
+        LedgerPlace("", None, "", turn.thread),
+        tokens_of(turn.usage),
+        NEVER,
+        final,
+        NOT_REPORTED,
+        0,
+    )
+
+
+def _fullest(turns: Sequence[Turn]) -> Turn:
     """Of those that came to their end if there are any; of such as were cut the longest."""
     whole = [turn for turn in turns if turn.complete] or turns
     return max(
@@ -124,22 +128,22 @@ def _differences(joined: Turn, turns: Sequence[Turn]) -> list[Difference]:
         for difference in turn.differences:
             differences[difference] = None
         if witness:
-            differences |= dict.fromkeys(_said_otherwise(joined, turn, witness))
+            differences |= dict.fromkeys(_differences_of(joined, turn, witness))
     return list(differences)
 
 
-def _said_otherwise(joined: Turn, turn: Turn, witness: Witness) -> Iterator[Difference]:
+def _differences_of(joined: Turn, turn: Turn, witness: Witness) -> Iterator[Difference]:
     """What a witness does not tell is no difference."""
-    if turn.usage and joined.usage and _countable(turn.usage, joined.usage) != joined.usage:
+    if turn.usage and joined.usage and _comparable_usage(turn.usage, joined.usage) != joined.usage:
         yield Difference(field="usage", witness=witness, value=turn.usage)
     if turn.model and turn.model != joined.model:
         yield Difference(field="model", witness=witness, value=turn.model)
-    if said_in(turn)[0] and _differ(turn, joined):
+    if said_in(turn)[0] and _texts_differ(turn, joined):
         text = "\n".join(block.text for block in turn.blocks if block.kind == "text")
         yield Difference(field="text", witness=witness, value=text)
 
 
-def _differ(one: Turn, two: Turn) -> bool:
+def _texts_differ(one: Turn, two: Turn) -> bool:
     """In words; that some witnesses hide keys is no difference."""
     return (
         one.blocks is not two.blocks
@@ -148,7 +152,7 @@ def _differ(one: Turn, two: Turn) -> bool:
     )
 
 
-def _countable(usage: Usage, joined: Usage) -> Usage:
+def _comparable_usage(usage: Usage, joined: Usage) -> Usage:
     """Not every witness knows for how long a cache was written."""
     return (
         usage

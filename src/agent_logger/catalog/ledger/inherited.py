@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from agent_logger.catalog.database import listed
+from agent_logger.catalog.database import json_list
 from agent_logger.catalog.ledger.rows import NEVER, micros_of
 from agent_logger.catalog.ledger.session_responses import responses_of_session
 from agent_logger.catalog.ledger.totals import total_of
@@ -15,7 +15,7 @@ from agent_logger.model.session import Exchange, Inherited, Session, Turn
 ResponseKey = str | int  # what a response is known by: its id, else its time in microseconds
 
 
-def with_inherited(database: sqlite3.Connection, name: str, session: Session) -> Session:
+def mark_inherited(database: sqlite3.Connection, name: str, session: Session) -> Session:
     """The session with its parent as the catalog knows it, and each turn that counts in another session marked so."""
     row = database.execute("SELECT parent, family FROM sessions WHERE id = ?", (name,)).fetchone()
     if row is None:
@@ -25,10 +25,14 @@ def with_inherited(database: sqlite3.Connection, name: str, session: Session) ->
     (relatives,) = database.execute(
         "SELECT count(*) FROM sessions WHERE family = ? AND id <> ?", (family, name)
     ).fetchone()
-    return _marked(session, _counted_in(database, name, family, session.turns)) if relatives else session
+    return (
+        _mark_turns(session, _counting_sessions(database, name, family, session.turns))
+        if relatives
+        else session
+    )
 
 
-class _Counted(NamedTuple):
+class _LedgerPosition(NamedTuple):
     """A row of the ledger: the session that a response counts in, and that session's place in its family."""
 
     at: int
@@ -36,26 +40,30 @@ class _Counted(NamedTuple):
     place: int
 
 
-def _counted_in(
+def _counting_sessions(
     database: sqlite3.Connection, name: str, family: str, turns: Sequence[Turn]
 ) -> list[str | None]:
     """Return of each turn the other session of the family that it counts in; none: it counts in its own."""
     keys = {key for turn in turns if (key := _response_key(turn)) is not None}
-    rows = database.execute(
-        """
-        SELECT message_id, at, session, sessions.place
-        FROM ledger JOIN places ON places.id = ledger.place JOIN sessions ON sessions.id = session
-        WHERE sessions.family = ? AND coalesce(message_id, at) IN (SELECT value FROM json_each(?))
-        """,
-        (family, listed(keys)),
-    )
-    counted: dict[ResponseKey, list[_Counted]] = {}
+    rows = database.execute(_FAMILY_RESPONSES, (family, json_list(keys)))
+    counted: dict[ResponseKey, list[_LedgerPosition]] = {}
     for message_id, at, session, place in rows:
-        counted.setdefault(at if message_id is None else message_id, []).append(_Counted(at, session, place))
-    return [_other_session(turn, name, counted) for turn in turns]
+        counted.setdefault(at if message_id is None else message_id, []).append(
+            _LedgerPosition(at, session, place)
+        )
+    return [_counting_session(turn, name, counted) for turn in turns]
 
 
-def _other_session(turn: Turn, name: str, counted: Mapping[ResponseKey, Sequence[_Counted]]) -> str | None:
+_FAMILY_RESPONSES = """
+    SELECT message_id, at, session, family_position
+    FROM ledger JOIN ledger_places ON ledger_places.id = place JOIN sessions ON sessions.id = session
+    WHERE sessions.family = ? AND coalesce(message_id, at) IN (SELECT value FROM json_each(?))
+"""
+
+
+def _counting_session(
+    turn: Turn, name: str, counted: Mapping[ResponseKey, Sequence[_LedgerPosition]]
+) -> str | None:
     """A server may give an id again: then the response of the same time is the same, else that of the session which
     comes first in the family."""
     key = _response_key(turn)
@@ -79,16 +87,11 @@ def _time(turn: Turn) -> int:
     return micros_of(turn.started or turn.ended)
 
 
-def _marked(session: Session, places: list[str | None]) -> Session:
+def _mark_turns(session: Session, places: list[str | None]) -> Session:
     """`places`: of each turn, the other session that it counts in."""
     if not any(places):
         return session
-    # What was not billed, as an attempt that failed, goes with the response behind it.
-    following: str | None = None
-    for at in range(len(places) - len(session.side_turns) - 1, -1, -1):
-        if session.turns[at].is_billed:
-            following = places[at]
-        places[at] = following
+    _place_unbilled_turns(session, places)
     turns = [
         turn if place is None else replace(turn, counted_in=place)
         for turn, place in zip(session.turns, places, strict=True)
@@ -96,6 +99,15 @@ def _marked(session: Session, places: list[str | None]) -> Session:
     exchanges = _exchanges(session.exchanges, turns)
     whole = replace(session, exchanges=exchanges, side_turns=turns[len(turns) - len(session.side_turns) :])
     return replace(whole, inherited=_inherited(whole, [turn for turn in turns if turn.counted_in]))
+
+
+def _place_unbilled_turns(session: Session, places: list[str | None]) -> None:
+    """What was not billed, as an attempt that failed, goes with the response behind it."""
+    following: str | None = None
+    for at in range(len(places) - len(session.side_turns) - 1, -1, -1):
+        if session.turns[at].is_billed:
+            following = places[at]
+        places[at] = following
 
 
 def _exchanges(exchanges: Iterable[Exchange], turns: Sequence[Turn]) -> list[Exchange]:

@@ -37,7 +37,7 @@ from agent_logger.catalog.ledger.rows import (
     LedgerPlace,
     RowKind,
     Rows,
-    merged,
+    merge,
     micros_of,
     time_of,
     tokens_of,
@@ -180,8 +180,8 @@ class Ledger:
 
     def places(self) -> dict[LedgerPlace, LedgerPlace]:
         """Of all entries, each with what other witnesses of its session know of it."""
-        facts = _Facts(self._rows.places)
-        return {place: facts.completed(place) for place in self._rows.places}
+        facts = _PlaceFacts(self._rows.places)
+        return {place: facts.complete(place) for place in self._rows.places}
 
     def entries(self, session_of: Callable[[LedgerEntry], str] | None = None) -> Iterator[LedgerEntry]:
         """The rows as they are kept. What `order` joins, and what is not itemised, is found now, for it needs all.
@@ -197,7 +197,7 @@ class Ledger:
         self, entries: Sequence[LedgerEntry], session_of: Callable[[LedgerEntry], str]
     ) -> Iterator[LedgerEntry]:
         by = {Stretch(total.session, total.total): total for total in self._totals}
-        for row in remainders(by, (_seen_response(entry, session_of(entry)) for entry in entries)):
+        for row in remainders(by, (_response_of(entry, session_of(entry)) for entry in entries)):
             total = by[row.stretch]
             yield LedgerEntry(
                 message_id=None,
@@ -214,15 +214,15 @@ class Ledger:
 
     def _responses(self) -> Iterator[LedgerEntry]:
         several = {session for session, bits in self._witness_bits.items() if bits & (bits - 1)}
-        others = same_by_order(self._in(several)) if several else {}
+        others = same_by_order(self._rows_of(several)) if several else {}
         taken = {other for rows in others.values() for other in rows}
         for number, entry in enumerate(self._rows.all):
             if number not in taken:
                 for other in others.get(number, ()):
-                    entry = merged(entry, self._rows.all[other], ORDER, self._family)
+                    entry = merge(entry, self._rows.all[other], ORDER, self._family)
                 yield entry
 
-    def _in(self, sessions: set[str]) -> Iterator[tuple[int, LedgerEntry, bool]]:
+    def _rows_of(self, sessions: set[str]) -> Iterator[tuple[int, LedgerEntry, bool]]:
         """The rows of sessions, each with whether its id makes it another than any other."""
         for number, entry in enumerate(self._rows.all):
             if entry.place.session in sessions:
@@ -237,7 +237,7 @@ class Ledger:
     def _add(self, response: ModelResponse, entry: LedgerEntry) -> None:
         session = response.session
         self._witness_bits[session] = self._witness_bits.get(session, 0) | entry.witnesses
-        if key := _known_by(response):
+        if key := _key_of(response):
             self._put(*key, entry)
         elif entry.at == NEVER:
             self._rows.append(entry)  # nothing tells it from others, or makes it another's copy
@@ -249,11 +249,11 @@ class Ledger:
         if row is None:
             self._rows_by_key[key] = self._rows.append(entry)
         else:
-            self._rows.all[row] = merged(self._rows.all[row], entry, joined, self._family)
+            self._rows.all[row] = merge(self._rows.all[row], entry, joined, self._family)
 
     def _put_by_time(self, entry: LedgerEntry) -> None:
         """What is the same in everything but the session is a copy; in the same session it is another call."""
-        facts = _facts(entry)
+        facts = _content_of(entry)
         key = hash(facts)
         row = self._by_time.get(key)
         if row is not None and entry.place.session in self._sessions(row):
@@ -263,9 +263,9 @@ class Ledger:
             row = self._by_time.get(key)
         if row is None:
             self._by_time[key] = self._rows.append(entry)
-        elif _facts(other := self._rows.all[row]) == facts:
+        elif _content_of(other := self._rows.all[row]) == facts:
             self._forks[row] = self._sessions(row) | {entry.place.session}
-            self._rows.all[row] = merged(other, entry, TIME, self._family)
+            self._rows.all[row] = merge(other, entry, TIME, self._family)
         else:
             self._rows.append(entry)  # two hashes met; not in this life
 
@@ -276,13 +276,13 @@ class Ledger:
 def shared_key(response: ModelResponse) -> str | None:
     """Responses with different ones are never the same response, in whatever sessions. None: it is like no other, but
     perhaps in its own session."""
-    if key := _known_by(response):
+    if key := _key_of(response):
         return key[0]
     at = micros_of(response.at)
     return None if at == NEVER else f"@{at}"
 
 
-def are_apart(responses: Sequence[ModelResponse]) -> bool:
+def have_unique_ids(responses: Sequence[ModelResponse]) -> bool:
     """Whether these are as many rows, each as it was told: as a session's file tells them, by ids that no other has."""
     ids = {
         response.message_id
@@ -296,7 +296,7 @@ def are_apart(responses: Sequence[ModelResponse]) -> bool:
     )
 
 
-def _known_by(response: ModelResponse) -> tuple[str, int] | None:
+def _key_of(response: ModelResponse) -> tuple[str, int] | None:
     message_id, request_id = response.message_id, response.request_id
     if message_id and is_unique_id(response.family, message_id):
         return message_id, MESSAGE_ID
@@ -312,7 +312,7 @@ def is_unique_id(family: str, message_id: str) -> bool:
     return family == "gemini" and GEMINI_ID.fullmatch(message_id) is not None
 
 
-def _facts(entry: LedgerEntry) -> tuple[object, ...]:
+def _content_of(entry: LedgerEntry) -> tuple[object, ...]:
     """All but the session."""
     return (
         entry.message_id,
@@ -326,7 +326,7 @@ def _facts(entry: LedgerEntry) -> tuple[object, ...]:
     )
 
 
-class _Facts:
+class _PlaceFacts:
     """What some witnesses of a session know, and others do not."""
 
     def __init__(self, places: Iterable[LedgerPlace]) -> None:
@@ -338,13 +338,13 @@ class _Facts:
             if agent not in NOBODY:
                 self.agents[session] = min(self.agents.get(session, agent), agent)
 
-    def completed(self, place: LedgerPlace) -> LedgerPlace:
+    def complete(self, place: LedgerPlace) -> LedgerPlace:
         session, project, agent, thread = place
         name = self.agents.get(session, agent) if agent in NOBODY else agent
         return LedgerPlace(session, project or self.projects.get(session), name, thread)
 
 
-def _seen_response(entry: LedgerEntry, session: str) -> SeenResponse:
+def _response_of(entry: LedgerEntry, session: str) -> SeenResponse:
     first, last = entry.at, max(entry.at, entry.last_at)
     return SeenResponse(
         message_id=entry.message_id,

@@ -86,14 +86,14 @@ def metrics_of(session: Session) -> Metrics:
 def exchange_total(session: Session, exchange: Exchange) -> Total:
     """What one exchange of it came to."""
     totals = [total for total in session.totals if total.exchange == exchange.number]
-    return _billed(replace(session, exchanges=[exchange], side_turns=(), totals=totals))
+    return _total(replace(session, exchanges=[exchange], side_turns=(), totals=totals))
 
 
 def _own_usage(session: Session) -> tuple[Usage, Cost]:
     """What counts in this session. A fork's totals are also of turns that count in another one, so what they have
     beyond all turns is taken from the session, which knows these."""
     if not session.inherited:
-        billed = _billed(session)
+        billed = _total(session)
         return billed.usage, billed.cost
     own = total_of(
         responses_of_session(replace(session, exchanges=(), side_turns=session.own_turns, totals=()))
@@ -103,7 +103,7 @@ def _own_usage(session: Session) -> tuple[Usage, Cost]:
     return usage, Cost.total([own.cost, *(remainder.cost for remainder in beyond if remainder.cost)])
 
 
-def _billed(session: Session) -> Total:
+def _total(session: Session) -> Total:
     return total_of(responses_of_session(session), list(totals_of_session(session)))
 
 
@@ -120,6 +120,14 @@ class _Call(msgspec.Struct, gc=False):
     started: datetime | None = None
     ended: datetime | None = None
 
+    def take(self, block: Block) -> None:
+        """Take over what a use or a result says; of copies of a use, the first counts."""
+        if block.kind == "tool_result":
+            self.is_error, self.ended = block.is_error, block.at
+        elif self.name is None:
+            self.name, self.input, self.started = block.name, block.input, block.at
+            self.kind = tool_kind(block.name) if block.name else "other"
+
 
 def _calls(turns: Iterable[Turn]) -> list[_Call]:
     """Each once: a use in one turn and its result in another, and the copies that a compacted or resumed session
@@ -127,17 +135,8 @@ def _calls(turns: Iterable[Turn]) -> list[_Call]:
     calls: dict[object, _Call] = {}
     for number, turn in enumerate(turns):
         for place, block in enumerate(turn.blocks):
-            if block.kind != "tool_use" and block.kind != "tool_result":
-                continue
-            key = _call_key(block, number, place)
-            call = calls.get(key)
-            if call is None:
-                call = calls[key] = _Call()
-            if block.kind == "tool_result":
-                call.is_error, call.ended = block.is_error, block.at
-            elif call.name is None:
-                call.name, call.input, call.started = block.name, block.input, block.at
-                call.kind = tool_kind(block.name) if block.name else "other"
+            if block.kind == "tool_use" or block.kind == "tool_result":
+                calls.setdefault(_call_key(block, number, place), _Call()).take(block)
     return list(calls.values())
 
 
@@ -194,19 +193,21 @@ def _files(calls: Iterable[_Call]) -> dict[ToolKind, list[str]]:
     files: dict[ToolKind, dict[str, None]] = {"read": {}, "write": {}, "edit": {}}
     for call in calls:
         if not call.is_error:
-            for kind, path in _touched(call):
+            for kind, path in _paths_in(call):
                 if kind in files:
                     files[kind][path] = None
     return {kind: list(paths) for kind, paths in files.items()}
 
 
-def _touched(call: _Call) -> Iterator[tuple[ToolKind, str]]:
-    given, kind = call.input, call.kind
-    if (kind == "edit" or kind == "shell") and (patch := _patch(given)):
-        for patched in PATCHED.finditer(patch):
+def _paths_in(call: _Call) -> Iterator[tuple[ToolKind, str]]:
+    if call.kind == "edit" or call.kind == "shell":
+        for patched in PATCHED.finditer(_patch(call.input)):
             yield "write" if patched[1] == "Add" else "edit", patched[2] or patched[4]
-    if not isinstance(given, dict):
-        return
+    if isinstance(call.input, dict):
+        yield from _paths_in_input(call.input, call.kind)
+
+
+def _paths_in_input(given: Mapping[Any, Any], kind: ToolKind) -> Iterator[tuple[ToolKind, str]]:
     # One tool of Anthropic's views, creates and edits, and says which in its input.
     command = given.get("command")
     if isinstance(command, str):

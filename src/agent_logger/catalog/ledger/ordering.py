@@ -20,7 +20,7 @@ def same_by_order(rows: Iterable[tuple[int, LedgerEntry, bool]]) -> dict[int, li
     same: dict[int, list[int]] = {}
     for group in groups.values():
         if len({entry.witnesses for _, entry, _ in group}) > 1:
-            same.update(_paired(group))
+            same.update(_pair(group))
     return same
 
 
@@ -43,7 +43,7 @@ class _Slot:
         return not self.witnesses & entry.witnesses and not (self.unique and unique)
 
 
-def _paired(group: Sequence[tuple[int, LedgerEntry, bool]]) -> Iterable[tuple[int, list[int]]]:
+def _pair(group: Sequence[tuple[int, LedgerEntry, bool]]) -> Iterable[tuple[int, list[int]]]:
     slots: list[_Slot] = []
     first: dict[tuple[int, bool], int] = {}  # a slot that refuses a kind of row once refuses it for good
     for row, entry, unique in sorted(group, key=_order):

@@ -55,7 +55,7 @@ class LedgerEntry(msgspec.Struct, gc=False):
     last_at: int = NEVER  # as the copy with the latest time says
 
 
-def merged(
+def merge(
     one: LedgerEntry, two: LedgerEntry, joined: int, places: Mapping[str, int] = NO_PLACES
 ) -> LedgerEntry:
     """Two copies of a response: what the more final one counts, where the first one stands. Which is which goes by

@@ -5,7 +5,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from typing import Any, Literal
 
-from agent_logger.catalog.ledger.ledger import Ledger, LedgerRow, are_apart, nano_usd_of, reported_usd_of
+from agent_logger.catalog.ledger.ledger import (
+    Ledger,
+    LedgerRow,
+    have_unique_ids,
+    nano_usd_of,
+    reported_usd_of,
+)
 from agent_logger.catalog.ledger.rows import tokens_of
 from agent_logger.model.prices import NO_USAGE, Tokens, nano_usd, price_date
 from agent_logger.model.responses import ModelResponse, ReportedTotal
@@ -126,19 +132,24 @@ def total(rows: Iterable[LedgerRow]) -> Total:
 def total_of(responses: Iterable[ModelResponse], totals: Sequence[ReportedTotal] = ()) -> Total:
     """What a ledger of these comes to. Its rows are not made, nor is the ledger where it would change nothing."""
     billed = [response for response in responses if response.model != SYNTHETIC]
-    grown = Sum()
-    if not totals and are_apart(billed):
-        for response in billed:
-            tokens = tokens_of(response.usage)
-            nano = nano_usd(tokens, response.model, response.at, response.tier) if tokens else NO_USAGE
-            grown.count(tokens, nano, response.reported_cost_usd, not response.final)
-        return grown.total()
-    ledger = Ledger()
+    if not totals and have_unique_ids(billed):
+        return _sum_responses(billed)
+    grown, ledger = Sum(), Ledger()
     ledger.add(billed)
     ledger.add_totals(totals)
     for entry in ledger.entries():
         reported, is_response = reported_usd_of(entry), entry.copies > 0
         grown.count(entry.tokens, nano_usd_of(entry), reported, not entry.final, is_response=is_response)
+    return grown.total()
+
+
+def _sum_responses(responses: Iterable[ModelResponse]) -> Total:
+    """Of responses that are all different."""
+    grown = Sum()
+    for response in responses:
+        tokens = tokens_of(response.usage)
+        nano = nano_usd(tokens, response.model, response.at, response.tier) if tokens else NO_USAGE
+        grown.count(tokens, nano, response.reported_cost_usd, not response.final)
     return grown.total()
 
 

@@ -9,20 +9,20 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from agent_logger import platform
-from agent_logger.catalog.database import writing
+from agent_logger.catalog.database import transaction
 from agent_logger.catalog.queries import OpenLog, open_logs
 from agent_logger.files.parts import parts_by_log, parts_of
 
 
 def note_closed_logs(database: sqlite3.Connection, sessions: Iterable[str] | None) -> None:
     """Try the logs of these sessions, or of all, that are not known to be closed, and note those that are."""
-    closed = [(log.stamp, log.source) for log in _closed(open_logs(database, sessions))]
+    closed = [(log.stamp, log.source) for log in _find_closed(open_logs(database, sessions))]
     if closed:
-        with writing(database):
+        with transaction(database):
             database.executemany("UPDATE sources SET closed_stamp = ? WHERE id = ?", closed)
 
 
-def _closed(logs: Iterable[OpenLog]) -> Iterator[OpenLog]:
+def _find_closed(logs: Iterable[OpenLog]) -> Iterator[OpenLog]:
     for folder, grouped in groupby(sorted(logs, key=lambda log: log.folder), key=lambda log: log.folder):
         in_folder = list(grouped)
         # A folder may hold thousands of logs: it is listed once for all of them.

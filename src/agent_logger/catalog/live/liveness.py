@@ -103,7 +103,7 @@ def in_flight(session: Session) -> bool:
     return last is not None and not last.complete and last.end_reason is None
 
 
-def interrupted(session: Session) -> Session:
+def mark_interrupted(session: Session) -> Session:
     """A session that is not live: an exchange without an end will not get one."""
     if not in_flight(session):
         return session

@@ -67,36 +67,37 @@ class Tail:
 
     def _look(self, now: float) -> None:
         self._looked = now
-        best: dict[str, Source] = {}
-        for source in find_sources(self._home, self._remembered):
-            if (
-                source.is_of_hooks
-                or source.is_of_no_session
-                or (self._session is None and now - source.modified >= LIVE_SECONDS)
-            ):
-                continue
-            name = self._id_of(source)
-            if self._session in (None, name) and (name not in best or _rank(source) < _rank(best[name])):
-                best[name] = source
-        for name, source in best.items():
+        for name, source in self._best_sources(now).items():
             watch = self._watched.get(name)
             if watch is None or watch.source.key != source.key:
                 self._watched[name] = _Watched(name, source, watch)
             self._watched[name].look(source)
 
+    def _best_sources(self, now: float) -> dict[str, Source]:
+        """By session, of those that are followed."""
+        best: dict[str, Source] = {}
+        for source in find_sources(self._home, self._remembered):
+            is_old = self._session is None and now - source.modified >= LIVE_SECONDS
+            if is_old or source.is_of_hooks or source.is_of_no_session:
+                continue
+            name = self._id_of(source)
+            if self._session in (None, name) and (name not in best or _rank(source) < _rank(best[name])):
+                best[name] = source
+        return best
+
     def _id_of(self, source: Source) -> str:
         agent = agent_called(source.agent)
         if agent and not agent.has_id_inside:
             return source.name
-        if source.key not in self._ids and (session_id := _told_id(source)):
+        if source.key not in self._ids and (session_id := _read_id(source)):
             self._ids[source.key] = session_id
         return self._ids.get(source.key, source.name)  # it may be said later
 
 
-def _told_id(source: Source) -> str | None:
+def _read_id(source: Source) -> str | None:
     """The client's id, where it stands only inside."""
     if source.agent:
-        return next((session.id for session in _whole(source)), None)
+        return next((session.id for session in _read_session(source)), None)
     log = PartFile(Path(source.path).parent, source.name)
     return client_id(log) or session_id_of(log)
 
@@ -155,7 +156,7 @@ class _Watched:
         if agent and not agent.grows_by_lines:
             if self._stamp != self.source.stamp:
                 self._stamp = self.source.stamp
-                yield from ((session, True) for session in _whole(self.source))
+                yield from ((session, True) for session in _read_session(self.source))
             return
         for file in self._files.values():
             if entries := file.read():
@@ -217,7 +218,7 @@ def _files_of(source: Source) -> Iterable[Path]:
     return [path, *map(Path, source.others or ())]
 
 
-def _whole(source: Source) -> Iterator[Session]:
+def _read_session(source: Source) -> Iterator[Session]:
     try:
         yield session_of(source)
     except (SourceError, OSError):

@@ -2,14 +2,14 @@
 
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
-from agent_logger.catalog.database import writing
-from agent_logger.catalog.queries import source_rows
+from agent_logger.catalog.database import transaction
+from agent_logger.catalog.queries import sources_to_count
 from agent_logger.catalog.refresh.refresh import count_change
 from agent_logger.errors import SourceError
 from agent_logger.files import foreign
@@ -25,34 +25,36 @@ _count = msgspec.json.Decoder(DamageCount).decode
 
 def count_damaged_lines(database: sqlite3.Connection, sessions: Iterable[str] | None) -> None:
     """Of the sources of these sessions, or of all, that have changed since."""
-    behind = source_rows(database, sessions)
+    behind = sources_to_count(database, sessions)
     for start in range(0, len(behind), AT_ONCE):
         _count_in(database, behind[start : start + AT_ONCE])
 
 
 def _count_in(database: sqlite3.Connection, behind: Iterable[tuple[int, Source]]) -> None:
-    counts = [
-        (source, behind_source, list(_counts(database, behind_source))) for source, behind_source in behind
-    ]
-    with writing(database):
-        for source, changed, files in counts:
-            database.execute("DELETE FROM damage WHERE source = ?", (source,))
-            rows = [
-                (storable(str(path)), source, count.places, msgspec.json.encode(count))
-                for path, count in files
-            ]
-            database.executemany("INSERT OR REPLACE INTO damage VALUES (?, ?, ?, ?)", rows)
-            database.execute(
-                "UPDATE sources SET damaged_lines = ?, damage_stamp = ? WHERE id = ?",
-                (sum(count.places for _, count in files), changed.stamp, source),
-            )
+    counts = [(number, source.stamp, list(_counts(database, source))) for number, source in behind]
+    with transaction(database):
+        for number, stamp, files in counts:
+            _store_counts(database, number, stamp, files)
         if any(count.places for _, _, files in counts for _, count in files):
             count_change(database)
 
 
+def _store_counts(
+    database: sqlite3.Connection, source: int, stamp: str, files: Sequence[tuple[Path, DamageCount]]
+) -> None:
+    database.execute("DELETE FROM damage_counts WHERE source = ?", (source,))
+    rows = [(storable(str(path)), source, count.places, msgspec.json.encode(count)) for path, count in files]
+    database.executemany("INSERT OR REPLACE INTO damage_counts VALUES (?, ?, ?, ?)", rows)
+    lines = sum(count.places for _, count in files)
+    update = "UPDATE sources SET damaged_lines = ?, damage_stamp = ? WHERE id = ?"
+    database.execute(update, (lines, stamp, source))
+
+
 def _counts(database: sqlite3.Connection, source: Source) -> Iterator[tuple[Path, DamageCount]]:
     for path in files_of(source):
-        row = database.execute("SELECT count FROM damage WHERE path = ?", (storable(str(path)),)).fetchone()
+        row = database.execute(
+            "SELECT position FROM damage_counts WHERE path = ?", (storable(str(path)),)
+        ).fetchone()
         with suppress(OSError, SourceError):  # gone meanwhile, or no file
             yield path, count_damage(path, _count(row[0]) if row else None)
 
@@ -77,7 +79,7 @@ def files_of(found_source: Source) -> list[Path]:
         *(path.parent / other.name for other in source.others),
         *map(Path, found_source.others or ()),
     ]
-    return _there(files)
+    return _line_files(files)
 
 
 def files_of_log(log: PartFile) -> list[Path]:
@@ -85,7 +87,7 @@ def files_of_log(log: PartFile) -> list[Path]:
     return [*(part.existing_path() for part in parts_of(log.folder, log.name)), *lives]
 
 
-def _there(files: Iterable[Path]) -> list[Path]:
+def _line_files(files: Iterable[Path]) -> list[Path]:
     """Those of lines, plain or sealed, each once."""
     paths = (foreign.existing(Path(os.path.normpath(path))) for path in files)
     return list(dict.fromkeys(path for path in paths if path and path.suffix in LINE_FILES))

@@ -18,7 +18,7 @@ import msgspec
 from agent_logger.agents.claude_code.transcript.beginning import Beginning
 from agent_logger.agents.claude_code.transcript.tree import Lineage, Relatives
 from agent_logger.agents.claude_code.transcript.turns import is_unique
-from agent_logger.catalog.database import listed
+from agent_logger.catalog.database import json_list
 from agent_logger.catalog.discovery.reader import (
     NO_SESSION,
     ResponseBatch,
@@ -67,50 +67,52 @@ class SourceReading(msgspec.Struct):
     damage: str | None = None
 
 
-def post(database: sqlite3.Connection, read: Sequence[SourceReading], gone: Sequence[str] = ()) -> None:
+def update_families(
+    database: sqlite3.Connection, read: Sequence[SourceReading], gone: Sequence[str] = ()
+) -> None:
     """Take in what was read, and forget what is gone (its keys). To be called within a transaction."""
-    changed = listed([*gone, *(reading.source.key for reading in read)])
+    changed = json_list([*gone, *(reading.source.key for reading in read)])
     of_changed = "FROM sources WHERE key IN (SELECT value FROM json_each(?))"
     dirty = {name for (name,) in database.execute(f"SELECT session {of_changed}", (changed,))}
-    forgotten = (listed(gone),)
+    forgotten = (json_list(gone),)
     if gone:
         had = database.execute(
             f"SELECT DISTINCT source FROM summaries WHERE source IN (SELECT id {of_changed})", forgotten
         )
-        _read_titles_again(database, [source for (source,) in had.fetchall()])
-    for table in ("keys", "told", "summaries") if gone else ():
+        _reset_details(database, [source for (source,) in had.fetchall()])
+    for table in ("response_keys", "source_responses", "summaries") if gone else ():
         database.execute(f"DELETE FROM {table} WHERE source IN (SELECT id {of_changed})", forgotten)
     database.execute("DELETE FROM sources WHERE key IN (SELECT value FROM json_each(?))", forgotten)
     fresh = {
         reading.source.key: _Responses(reading.batch.responses, reading.batch.totals) for reading in read
     }
-    numbers = [(_keep(database, reading), fresh[reading.source.key].keys) for reading in read]
+    numbers = [(_store_source(database, reading), fresh[reading.source.key].keys) for reading in read]
     for (source, _), reading in zip(numbers, read, strict=True):
-        _keep_summaries(database, source, reading.batch)
+        _store_summaries(database, source, reading.batch)
     known_by = sorted((key, source) for source, keys in numbers for key in keys)
     database.executemany(
-        "INSERT OR IGNORE INTO keys VALUES (?, ?)", known_by
+        "INSERT OR IGNORE INTO response_keys VALUES (?, ?)", known_by
     )  # sorted, as they lie in the file
     dirty |= {reading.batch.session for reading in read}
-    dirty |= _touched(database, {key for source in fresh.values() for key in source.keys})
-    dirty |= _related(database, read)
-    _derive(database, _families(database, dirty), fresh)
+    dirty |= _sessions_with_keys(database, {key for source in fresh.values() for key in source.keys})
+    dirty |= _relatives(database, read)
+    _derive(database, _with_families(database, dirty), fresh)
 
 
-def post_again(database: sqlite3.Connection) -> None:
+def derive_all(database: sqlite3.Connection) -> None:
     """All of it, from what is kept: as after a new price list."""
     query = "SELECT family FROM sessions UNION SELECT session FROM sources WHERE session LIKE ? ORDER BY 1"
     names = [name for (name,) in database.execute(query, (f"{NO_SESSION}%",))]
     for start in range(0, len(names), 200):
-        _derive(database, _families(database, set(names[start : start + 200])), {})
+        _derive(database, _with_families(database, set(names[start : start + 200])), {})
 
 
-def post_overdue(database: sqlite3.Connection) -> None:
+def derive_overdue(database: sqlite3.Connection) -> None:
     """Sessions with a request that was in flight, and has no answer by now."""
     due = "FROM sources WHERE in_flight_until < ?"
     now = (time.time(),)
     sessions = {name for (name,) in database.execute(f"SELECT session {due}", now)}
-    _derive(database, _families(database, sessions), {})
+    _derive(database, _with_families(database, sessions), {})
     database.execute(f"UPDATE sources SET in_flight_until = NULL WHERE id IN (SELECT id {due})", now)
 
 
@@ -122,7 +124,7 @@ class _Responses:
         self.keys = [hashed(key) for response in responses if (key := shared_key(response))]
 
 
-def _keep(database: sqlite3.Connection, reading: SourceReading) -> int:
+def _store_source(database: sqlite3.Connection, reading: SourceReading) -> int:
     """The number of the source."""
     found_source, batch = reading.source, reading.batch
     values = (
@@ -130,7 +132,7 @@ def _keep(database: sqlite3.Connection, reading: SourceReading) -> int:
         storable(found_source.path),
         found_source.agent,
         storable(found_source.name),
-        None if found_source.others is None else listed(found_source.others),
+        None if found_source.others is None else json_list(found_source.others),
         storable(batch.session),
         batch.parent and storable(batch.parent),
         batch.witnesses,
@@ -141,16 +143,16 @@ def _keep(database: sqlite3.Connection, reading: SourceReading) -> int:
         *_times(batch.beginning),
         max(filter(None, (in_flight_until(total.total) for total in batch.totals)), default=None),
     )
-    source: int = database.execute(_KEEP, values).fetchone()[0]
+    source: int = database.execute(_UPSERT_SOURCE, values).fetchone()[0]
     position = msgspec.json.encode(batch.position) if batch.position else None
     database.execute(
-        "INSERT OR REPLACE INTO told VALUES (?, ?, ?, ?)",
+        "INSERT OR REPLACE INTO source_responses VALUES (?, ?, ?, ?)",
         (source, position, batch.data or packed(batch.responses), packed_totals(batch.totals)),
     )
     return source
 
 
-def _keep_summaries(database: sqlite3.Connection, source: int, batch: ResponseBatch) -> None:
+def _store_summaries(database: sqlite3.Connection, source: int, batch: ResponseBatch) -> None:
     """Of a session beside this one, which may have been read before: then it is to be read again."""
     stored = dict(database.execute("SELECT leaf, text FROM summaries WHERE source = ?", (source,)))
     new = {storable(leaf): storable(hidden(text)[:LONGEST_SUMMARY]) for leaf, text in batch.summaries.items()}
@@ -162,31 +164,31 @@ def _keep_summaries(database: sqlite3.Connection, source: int, batch: ResponseBa
     database.executemany(
         "INSERT INTO summaries VALUES (?, ?, ?)", [(leaf, source, text) for leaf, text in new.items()]
     )
-    _read_titles_again(database, [source])
+    _reset_details(database, [source])
 
 
-def _read_titles_again(database: sqlite3.Connection, sources: Iterable[int]) -> None:
-    """Of the sessions in the same folders."""
+def _reset_details(database: sqlite3.Connection, sources: Iterable[int]) -> None:
+    """Have the sessions in the same folders read again: their titles may be others."""
     database.execute(
         """
-        UPDATE sessions SET detailed = NULL, mark = NULL WHERE id IN (
+        UPDATE sessions SET details_stamp = NULL, details_position = NULL WHERE id IN (
             SELECT session FROM sources WHERE folder IN (
                 SELECT folder FROM sources WHERE id IN (SELECT value FROM json_each(?))
             )
         )
         """,
-        (listed(sources),),
+        (json_list(sources),),
     )
 
 
-_KEEP = """
-    INSERT INTO sources (key, path, agent, name, others, session, parent, witnesses, size, modified, stamp, damage,
-        first_written, own_line_after, in_flight_until)
+_UPSERT_SOURCE = """
+    INSERT INTO sources (key, path, agent, name, other_paths, session, parent, witnesses, size, modified, stamp,
+        read_error, first_write, responses_before_own_line, in_flight_until)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-    ON CONFLICT (key) DO UPDATE SET others = excluded.others, session = excluded.session, parent = excluded.parent,
-        witnesses = excluded.witnesses, size = excluded.size, modified = excluded.modified, stamp = excluded.stamp,
-        damage = excluded.damage, first_written = excluded.first_written, own_line_after = excluded.own_line_after,
-        in_flight_until = excluded.in_flight_until
+    ON CONFLICT (key) DO UPDATE SET other_paths = excluded.other_paths, session = excluded.session,
+        parent = excluded.parent, witnesses = excluded.witnesses, size = excluded.size, modified = excluded.modified,
+        stamp = excluded.stamp, read_error = excluded.read_error, first_write = excluded.first_write,
+        responses_before_own_line = excluded.responses_before_own_line, in_flight_until = excluded.in_flight_until
     RETURNING id
 """
 
@@ -204,26 +206,26 @@ def beginning_of(parent: str | None, first_written: int | None, own_line_after: 
     return Beginning(forked_from=parent, first_written=written, own_line_after=own_line_after)
 
 
-def _touched(database: sqlite3.Connection, keys: Collection[int]) -> set[str]:
+def _sessions_with_keys(database: sqlite3.Connection, keys: Collection[int]) -> set[str]:
     """Sessions that have a response with one of these keys."""
     rows = database.execute(
         """
         SELECT DISTINCT session FROM sources WHERE id IN (
-            SELECT source FROM json_each(?) JOIN keys ON keys.key = value
+            SELECT source FROM json_each(?) JOIN response_keys ON response_keys.key = value
         )
         """,
-        (listed(keys),),
+        (json_list(keys),),
     )
     return {name for (name,) in rows}
 
 
-def _related(database: sqlite3.Connection, read: Sequence[SourceReading]) -> set[str]:
+def _relatives(database: sqlite3.Connection, read: Sequence[SourceReading]) -> set[str]:
     """Sessions that these say they were forked from, and those that say so of these."""
     rows = database.execute(
         f"SELECT {_PARENT} FROM sources own WHERE key IN (SELECT value FROM json_each(?)) AND parent IS NOT NULL",
-        (listed(reading.source.key for reading in read),),
+        (json_list(reading.source.key for reading in read),),
     )
-    names = listed({reading.batch.session for reading in read} | {reading.source.name for reading in read})
+    names = json_list({reading.batch.session for reading in read} | {reading.source.name for reading in read})
     forks = database.execute(
         "SELECT session FROM sources WHERE parent IN (SELECT value FROM json_each(?))", (names,)
     )
@@ -240,7 +242,7 @@ _PARENT = """
 """
 
 
-def _families(database: sqlite3.Connection, sessions: set[str]) -> set[str]:
+def _with_families(database: sqlite3.Connection, sessions: set[str]) -> set[str]:
     """These, and all that have something in common with one of them."""
     rows = database.execute(
         """
@@ -248,7 +250,7 @@ def _families(database: sqlite3.Connection, sessions: set[str]) -> set[str]:
             SELECT family FROM sessions WHERE id IN (SELECT value FROM json_each(?))
         )
         """,
-        (listed(sessions),),
+        (json_list(sessions),),
     )
     return sessions | {name for (name,) in rows}
 
@@ -281,7 +283,7 @@ class _Row(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Gathered:
+class _SessionSources:
     """A session while its sources are gathered, and the ledger's rows that are its own."""
 
     sources: list[_Source] = field(default_factory=list)
@@ -304,23 +306,23 @@ class _Gathered:
 
 def _derive(database: sqlite3.Connection, names: set[str], fresh: Mapping[str, _Responses]) -> None:
     """The rows of whole families, anew. `fresh`: what is known of sources without asking the database."""
-    gathered: dict[str, _Gathered] = {}
+    gathered: dict[str, _SessionSources] = {}
     for session, source in _sources(database, names, fresh):
-        gathered.setdefault(session, _Gathered()).sources.append(source)
-    families = _parted(gathered)
+        gathered.setdefault(session, _SessionSources()).sources.append(source)
+    families = _find_families(gathered)
     descent = _Descent(gathered, families)
     parents = descent.parents
     ledger = Ledger(descent.places)
     for source in (source for group in gathered.values() for source in group.sources):
         ledger.add(source.responses)
         ledger.add_totals(source.billed.totals)
-    first, places = _First(gathered, parents), ledger.places()
-    for entry in ledger.entries(lambda entry: first.placed(entry, places[entry.place]).session):
-        place = places[entry.place] if entry.joined == RESULT else first.placed(entry, places[entry.place])
+    first, places = _Origins(gathered, parents), ledger.places()
+    for entry in ledger.entries(lambda entry: first.place_of(entry, places[entry.place]).session):
+        place = places[entry.place] if entry.joined == RESULT else first.place_of(entry, places[entry.place])
         gathered[place.session].rows.append(_Row(place, entry, nano_usd_of(entry)))
     _replace_rows(database, names, [row for group in gathered.values() for row in group.rows])
-    gone = (listed(names - gathered.keys()),)
-    for table, column in (("sessions", "id"), ("places", "session"), ("tools", "session")):
+    gone = (json_list(names - gathered.keys()),)
+    for table, column in (("sessions", "id"), ("ledger_places", "session"), ("response_tools", "session")):
         database.execute(f"DELETE FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))", gone)
     sizes = Counter(families.values())
     sessions = (
@@ -330,7 +332,7 @@ def _derive(database: sqlite3.Connection, names: set[str], fresh: Mapping[str, _
             families[name],
             parents.get(name),
             descent.places.get(name, 0),
-            _inherited(group) if sizes[families[name]] > 1 else 0,
+            _count_inherited(group) if sizes[families[name]] > 1 else 0,
         )
         for name, group in gathered.items()
         if not name.startswith(NO_SESSION)
@@ -343,12 +345,12 @@ def _sources(
 ) -> Iterable[tuple[str, _Source]]:
     rows = database.execute(
         f"""
-        SELECT session, key, agent, {_PARENT}, witnesses, size, modified, stamp, responses, totals, first_written,
-            own_line_after
-        FROM sources own JOIN told ON told.source = own.id
-        WHERE session IN (SELECT value FROM json_each(?)) AND damage IS NOT ? ORDER BY key
+        SELECT session, key, agent, {_PARENT}, witnesses, size, modified, stamp, responses, totals, first_write,
+            responses_before_own_line
+        FROM sources own JOIN source_responses ON source = own.id
+        WHERE session IN (SELECT value FROM json_each(?)) AND read_error IS NOT ? ORDER BY key
         """,
-        (listed(names), REMOVED),
+        (json_list(names), REMOVED),
     )
     for session, key, agent, parent, witnesses, size, modified, stamp, data, totals, *times in rows:
         responses = fresh.get(key) or _Responses(unpacked(data), unpacked_totals(totals))
@@ -360,20 +362,20 @@ def _replace_rows(database: sqlite3.Connection, sessions: set[str], rows: Sequen
     database.execute(
         """
         DELETE FROM ledger WHERE place IN (
-            SELECT id FROM places WHERE session IN (SELECT value FROM json_each(?))
+            SELECT id FROM ledger_places WHERE session IN (SELECT value FROM json_each(?))
         )
         """,
-        (listed(sessions),),
+        (json_list(sessions),),
     )
-    places = _numbers(database, "places", {row.place for row in rows})
-    kinds = _numbers(database, "kinds", {row.entry.kind for row in rows})
+    places = _row_ids(database, "ledger_places", {row.place for row in rows})
+    kinds = _row_ids(database, "model_tiers", {row.entry.kind for row in rows})
     database.executemany(
         _INSERT_ROW,
         [(places[row.place], kinds[row.entry.kind], *_ledger_values(row)) for row in rows],
     )
 
 
-def _numbers(
+def _row_ids(
     database: sqlite3.Connection, table: str, rows: Iterable[tuple[str | None, ...]]
 ) -> dict[tuple[str | None, ...], int]:
     """The numbers of these rows; those that are not there yet get one."""
@@ -388,10 +390,13 @@ def _numbers(
     return numbers
 
 
-COLUMNS = {"places": ("session", "project", "agent", "thread"), "kinds": ("family", "model", "tier")}
+COLUMNS = {
+    "ledger_places": ("session", "project", "agent", "thread"),
+    "model_tiers": ("vendor", "model", "tier"),
+}
 
 
-def _parted(gathered: Mapping[str, _Gathered]) -> dict[str, str]:
+def _find_families(gathered: Mapping[str, _SessionSources]) -> dict[str, str]:
     """The family of each session: the least name of those that it is joined with, however far. They have a response in
     common, or one names the other as its parent."""
     above = {name: name for name in gathered}
@@ -419,7 +424,7 @@ def _parted(gathered: Mapping[str, _Gathered]) -> dict[str, str]:
 class _Descent:
     """Which session was forked from which, and the place of each in its family, parents first."""
 
-    def __init__(self, gathered: Mapping[str, _Gathered], families: Mapping[str, str]) -> None:
+    def __init__(self, gathered: Mapping[str, _SessionSources], families: Mapping[str, str]) -> None:
         self.parents: dict[str, str] = {}
         self.places: dict[str, int] = {}
         members: dict[str, list[str]] = {}
@@ -433,18 +438,18 @@ class _Descent:
                 self.places |= {name: place for place, name in enumerate(relatives.in_order(parents))}
 
 
-class _First:
+class _Origins:
     """Where a response stood first: copies may keep its time, so that the ledger cannot tell, but a fork has what its
     parent had."""
 
-    def __init__(self, gathered: Mapping[str, _Gathered], parents: Mapping[str, str]) -> None:
+    def __init__(self, gathered: Mapping[str, _SessionSources], parents: Mapping[str, str]) -> None:
         self._parents = parents
         related = set(parents) | set(parents.values())
         self._keys_by_session = {
             name: _response_keys(group) for name, group in gathered.items() if name in related
         }
 
-    def placed(self, entry: LedgerEntry, place: LedgerPlace) -> LedgerPlace:
+    def place_of(self, entry: LedgerEntry, place: LedgerPlace) -> LedgerPlace:
         session = place.session
         if session not in self._parents:
             return place
@@ -459,7 +464,7 @@ class _First:
         return place if session == place.session else place._replace(session=session)
 
 
-def _response_keys(group: _Gathered) -> set[str | int]:
+def _response_keys(group: _SessionSources) -> set[str | int]:
     return {
         _response_key(row.message_id, micros_of(row.at))
         for source in group.sources
@@ -471,7 +476,7 @@ def _response_key(message_id: str | None, at: int) -> str | int:
     return at if message_id is None else message_id
 
 
-def _lineage(name: str, group: _Gathered) -> Lineage:
+def _lineage(name: str, group: _SessionSources) -> Lineage:
     best = group.best
     main = [row for row in best.responses if row.thread == MAIN]
     return Lineage(
@@ -530,7 +535,7 @@ _INSERT_ROW = f"""
 
 
 def _session_values(
-    name: str, group: _Gathered, family: str, parent: str | None, place: int, inherited_turns: int
+    name: str, group: _SessionSources, family: str, parent: str | None, place: int, inherited_turns: int
 ) -> tuple[object, ...]:
     summed = Sum()
     for _, entry, nano_usd in group.rows:
@@ -546,8 +551,8 @@ def _session_values(
         family,
         _agent(group),
         storable(_project(group) or "") or None,
-        listed(models.all),
-        listed(models.aside),
+        json_list(models.all),
+        json_list(models.aside),
         started,
         ended,
         ended if ended is not None else round(modified * 1e6),
@@ -569,39 +574,41 @@ def _session_values(
     )
 
 
+_SAME_DESCENT = "inherited_turns = excluded.inherited_turns AND parent IS excluded.parent"
 _UPSERT_SESSION = f"""
-    INSERT INTO sessions (id, family, agent, told_project, models, side_models, first_at, last_at, active, turns,
-        input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cache_write_1h_tokens, nano_usd, unpriced,
-        unpriced_reason, reported_cost_usd, context_tokens, peak_context_tokens, witnesses, parent, place,
-        inherited_turns, unlisted_calls, modified, size, stamp, exchanges, tool_calls, errors)
-    VALUES ({", ".join("?" * 29)}, 0, 0, 0)
+    INSERT INTO sessions (id, family, agent, response_project, models, side_models, first_response, last_response,
+        last_active, responses, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens,
+        cache_write_1h_tokens, nano_usd, unpriced_responses, unpriced_reason, reported_cost_usd, context_tokens,
+        peak_context_tokens, witnesses, parent, family_position, inherited_turns, has_unlisted_calls, modified, size,
+        stamp)
+    VALUES ({", ".join("?" * 29)})
     ON CONFLICT (id) DO UPDATE SET family = excluded.family, agent = coalesce(excluded.agent, agent),
-        told_project = excluded.told_project, models = excluded.models, side_models = excluded.side_models,
-        first_at = excluded.first_at,
-        last_at = excluded.last_at, active = CASE WHEN detailed IS excluded.stamp THEN coalesce(ended, excluded.active)
-            ELSE max(coalesce(ended, excluded.active), excluded.active) END,
-        turns = excluded.turns, input_tokens = excluded.input_tokens,
+        response_project = excluded.response_project, models = excluded.models, side_models = excluded.side_models,
+        first_response = excluded.first_response, last_response = excluded.last_response,
+        last_active = CASE WHEN details_stamp IS excluded.stamp THEN coalesce(ended, excluded.last_active)
+            ELSE max(coalesce(ended, excluded.last_active), excluded.last_active) END,
+        responses = excluded.responses, input_tokens = excluded.input_tokens,
         output_tokens = excluded.output_tokens, cache_read_tokens = excluded.cache_read_tokens,
         cache_write_tokens = excluded.cache_write_tokens, cache_write_1h_tokens = excluded.cache_write_1h_tokens,
-        nano_usd = excluded.nano_usd, unpriced = excluded.unpriced, unpriced_reason = excluded.unpriced_reason,
-        reported_cost_usd = excluded.reported_cost_usd, context_tokens = excluded.context_tokens,
-        peak_context_tokens = excluded.peak_context_tokens, witnesses = excluded.witnesses,
-        detailed = CASE WHEN inherited_turns = excluded.inherited_turns AND parent IS excluded.parent THEN detailed END,
-        mark = CASE WHEN inherited_turns = excluded.inherited_turns AND parent IS excluded.parent THEN mark END,
-        parent = excluded.parent, place = excluded.place, inherited_turns = excluded.inherited_turns,
-        unlisted_calls = excluded.unlisted_calls, modified = excluded.modified, size = excluded.size,
+        nano_usd = excluded.nano_usd, unpriced_responses = excluded.unpriced_responses,
+        unpriced_reason = excluded.unpriced_reason, reported_cost_usd = excluded.reported_cost_usd,
+        context_tokens = excluded.context_tokens, peak_context_tokens = excluded.peak_context_tokens,
+        witnesses = excluded.witnesses, details_stamp = iif({_SAME_DESCENT}, details_stamp, NULL),
+        details_position = iif({_SAME_DESCENT}, details_position, NULL), parent = excluded.parent,
+        family_position = excluded.family_position, inherited_turns = excluded.inherited_turns,
+        has_unlisted_calls = excluded.has_unlisted_calls, modified = excluded.modified, size = excluded.size,
         stamp = excluded.stamp
 """
 
 
-def _inherited(group: _Gathered) -> int:
+def _count_inherited(group: _SessionSources) -> int:
     """Responses of the main thread that its best witness tells of, and that count in another session."""
     counted = {_response_key(entry.message_id, entry.at) for _, entry, _ in group.rows}
     main = {_response_key(row.message_id, micros_of(row.at)) for row in group.best.responses if _is_main(row)}
     return len(main - counted)
 
 
-def _has_unlisted_calls(gathered: _Gathered) -> int:
+def _has_unlisted_calls(gathered: _SessionSources) -> int:
     totals = (batch_total.total for source in gathered.sources for batch_total in source.billed.totals)
     return int(has_unlisted_calls(_agent(gathered), WITNESS_SETS[_witnesses(gathered)], totals))
 
@@ -610,20 +617,20 @@ def _is_main(row: ModelResponse) -> bool:
     return row.thread == MAIN and row.model != SYNTHETIC
 
 
-def _agent(group: _Gathered) -> str | None:
+def _agent(group: _SessionSources) -> str | None:
     names = [source.agent for source in group.sources if source.agent]
     names += [row.agent for source in group.sources for row in source.responses if row.agent not in NOBODY]
     return min(names[:1], default=None)
 
 
-def _project(group: _Gathered) -> str | None:
+def _project(group: _SessionSources) -> str | None:
     projects = (
         row.project for source in (group.best, *group.sources) for row in source.responses if row.project
     )
     return next(projects, None)
 
 
-def _models(group: _Gathered) -> SessionModels:
+def _models(group: _SessionSources) -> SessionModels:
     """Of its own responses; where all are a parent's, of those."""
     if only := _only_model(group.rows):
         return SessionModels([only], [])
@@ -648,12 +655,12 @@ def _only_model(rows: Sequence[_Row]) -> str | None:
     return None if only == SYNTHETIC else only
 
 
-def _context(group: _Gathered) -> tuple[int | None, int | None]:
+def _context(group: _SessionSources) -> tuple[int | None, int | None]:
     sizes = [row.usage.context_tokens for row in group.best.responses if row.thread == MAIN and row.usage]
     return (sizes[-1], max(sizes)) if sizes else (None, None)
 
 
-def _witnesses(group: _Gathered) -> int:
+def _witnesses(group: _SessionSources) -> int:
     bits = 0
     for source in group.sources:
         bits |= source.witnesses

@@ -87,15 +87,15 @@ def counts_of(session: Session) -> Counts:
 
 def mark_of(sources: Iterable[Source], session: Session) -> Mark | None:
     """For a session that was just read; none if it cannot be read on."""
-    source = _only(sources)
+    source = _single_source(sources)
     inherited = session.inherited.turns if session.inherited else 0
-    return _marked(source, session, 1, 0, counts_of(session), inherited) if source else None
+    return _make_mark(source, session, 1, 0, counts_of(session), inherited) if source else None
 
 
 def tail_of(sources: Iterable[Source], mark: Mark, before: Iterable[ModelResponse]) -> SessionTail | None:
     """What a session has behind its mark; none if it is to be read as a whole. `known`: its responses."""
-    source = _only(sources)
-    if source is None or _others(source) != mark.others:
+    source = _single_source(sources)
+    if source is None or _other_stamps(source) != mark.others:
         return None
     read = _read(source, mark.position)
     if read is None:
@@ -104,12 +104,14 @@ def tail_of(sources: Iterable[Source], mark: Mark, before: Iterable[ModelRespons
     if position.size == mark.size:  # nothing was appended, so something was written over
         return None
     earlier = {response.message_id for response in before if micros_of(response.at) < mark.at}
-    if not _goes_on(transcript, mark) or any(turn.message_id in earlier for turn in transcript.session.turns):
+    if not _is_continuation(transcript, mark) or any(
+        turn.message_id in earlier for turn in transcript.session.turns
+    ):
         return None
     counts = mark.counts + counts_of(transcript.session)
     moved = None
     if position.offset - mark.position.offset > TAIL_BYTES:
-        moved = _marked(source, transcript.session, mark.exchange, mark.turn, counts, mark.inherited_turns)
+        moved = _make_mark(source, transcript.session, mark.exchange, mark.turn, counts, mark.inherited_turns)
     return SessionTail(
         mark=moved or msgspec.structs.replace(mark, size=position.size),
         exchange=mark.exchange,
@@ -120,7 +122,7 @@ def tail_of(sources: Iterable[Source], mark: Mark, before: Iterable[ModelRespons
     )
 
 
-def _only(sources: Iterable[Source]) -> Source | None:
+def _single_source(sources: Iterable[Source]) -> Source | None:
     """The file of a session that nobody else has seen, and no sealed copy of it."""
     listing = list(sources)
     agent = agent_called(listing[0].agent) if len(listing) == 1 else None
@@ -130,7 +132,7 @@ def _only(sources: Iterable[Source]) -> Source | None:
     return listing[0] if foreign.existing(path) == path else None
 
 
-def _others(source: Source) -> str:
+def _other_stamps(source: Source) -> str:
     return source.stamp.partition(";")[2]
 
 
@@ -147,7 +149,7 @@ def _read(found_source: Source, position: Position) -> tuple[Transcript, Positio
         return None
 
 
-def _goes_on(transcript: Transcript, mark: Mark) -> bool:
+def _is_continuation(transcript: Transcript, mark: Mark) -> bool:
     return (
         micros_of(transcript.session.started) >= mark.at
         and transcript.loose == mark.loose  # nothing new hangs off lines before, and no missing one has come
@@ -162,11 +164,11 @@ def _is_plain(session: Session) -> bool:
     return (
         bool(turns)
         and not session.side_turns
-        and all(turn.thread == MAIN and _unanswered(turn) is not None for turn in turns)
+        and all(turn.thread == MAIN and _open_calls(turn) is not None for turn in turns)
     )
 
 
-def _unanswered(turn: Turn) -> set[str | None] | None:
+def _open_calls(turn: Turn) -> set[str | None] | None:
     """The calls that have no result yet; none at all if there is a result without a call."""
     used = {block.id for block in turn.blocks if block.kind == "tool_use"}
     results = {block.id for block in turn.blocks if block.kind == "tool_result"}
@@ -176,14 +178,14 @@ def _unanswered(turn: Turn) -> set[str | None] | None:
 # ---------------------------------------------------------------- making a mark
 
 
-def _marked(
+def _make_mark(
     source: Source, session: Session, exchange: int, turn: int, counts: Counts, inherited_turns: int
 ) -> Mark | None:
     """At the first turn that may still go on. The session's first exchange and turn have these numbers; the counts are
     of all there is."""
     at = _open_turn(session)
     path = Path(source.path)
-    offset = _line_of(path, session.turns[at]) if at is not None else None
+    offset = _find_line(path, session.turns[at]) if at is not None else None
     if at is None or offset is None:
         return None
     position = position_at(path, offset)
@@ -193,7 +195,7 @@ def _marked(
     return Mark(
         position=position,
         size=end.size,
-        others=_others(source),
+        others=_other_stamps(source),
         exchange=exchange + len(session.exchanges) - len(transcript.session.exchanges),
         turn=turn + at,
         at=micros_of(transcript.session.started),
@@ -209,12 +211,12 @@ def _open_turn(session: Session) -> int | None:
     if not turns or session.side_turns:
         return None
     before = len(turns) - len(session.exchanges[-1].turns)
-    waiting = (at for at, turn in enumerate(turns[before:], before) if _unanswered(turn))
+    waiting = (at for at, turn in enumerate(turns[before:], before) if _open_calls(turn))
     at = next(waiting, len(turns) - 1)
     return at if is_unique(turns[at].message_id) else None
 
 
-def _line_of(path: Path, turn: Turn) -> int | None:
+def _find_line(path: Path, turn: Turn) -> int | None:
     """Where the first line of a turn begins, that stands near the end of the file."""
     name = f'"{turn.message_id}"'.encode()
     with suppress(SourceError, OSError), foreign.opened(path) as fd:

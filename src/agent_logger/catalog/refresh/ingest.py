@@ -5,10 +5,10 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 
 import msgspec
 
-from agent_logger.catalog.database import writing
+from agent_logger.catalog.database import transaction
 from agent_logger.catalog.discovery.reader import ResponseBatch, read_batch, unpacked, unpacked_totals
 from agent_logger.catalog.ledger.rows import BIT
-from agent_logger.catalog.refresh.families import SourceReading, beginning_of, post
+from agent_logger.catalog.refresh.families import SourceReading, beginning_of, update_families
 from agent_logger.catalog.refresh.refresh import REMOVED, Progress, count_change
 from agent_logger.errors import SourceError
 from agent_logger.files.follow import Position
@@ -21,23 +21,23 @@ MOST_RESPONSES = 20_000  # of them
 _position = msgspec.json.Decoder(Position).decode
 
 
-def take_in(
+def ingest(
     database: sqlite3.Connection,
     changed: Sequence[Source],
-    visited: Container[str],
+    stored: Container[str],
     removed: frozenset[str],
     progress: Progress | None,
 ) -> int:
-    """`known`: the keys of those that are there already. In how many portions."""
+    """Read what has changed and store it. `stored`: keys of sources that the catalog has. In how many portions."""
     portions = 0
     total, done = sum(source.size for source in changed), 0
     read = (
-        _read(source, _before(database, source) if storable(source.key) in visited else None)
+        _read(source, _load_batch(database, source) if storable(source.key) in stored else None)
         for source in changed
     )
-    for batch in _batches(_without(removed, reading) for reading in read):
-        with writing(database):
-            post(database, batch)
+    for batch in _batches(_drop_removed(removed, reading) for reading in read):
+        with transaction(database):
+            update_families(database, batch)
             count_change(database)
         portions += 1
         done += sum(reading.source.size for reading in batch)
@@ -54,18 +54,19 @@ def _read(source: Source, before: ResponseBatch | None) -> SourceReading:
         return SourceReading(source, nothing, str(error))
 
 
-def _without(removed: frozenset[str], reading: SourceReading) -> SourceReading:
+def _drop_removed(removed: frozenset[str], reading: SourceReading) -> SourceReading:
     """Nothing, of a log that turns out to be of a session that was removed."""
     if reading.batch.session not in removed:
         return reading
     return SourceReading(reading.source, ResponseBatch(reading.batch.session, None, 0, []), REMOVED)
 
 
-def _before(database: sqlite3.Connection, source: Source) -> ResponseBatch | None:
+def _load_batch(database: sqlite3.Connection, source: Source) -> ResponseBatch | None:
     row = database.execute(
         """
-        SELECT stamp, session, parent, witnesses, responses, position, totals, first_written, own_line_after
-        FROM sources JOIN told ON told.source = sources.id WHERE key = ? AND position IS NOT NULL
+        SELECT stamp, session, parent, witnesses, responses, position, totals, first_write,
+            responses_before_own_line
+        FROM sources JOIN source_responses ON source = sources.id WHERE key = ? AND position IS NOT NULL
         """,
         (storable(source.key),),
     ).fetchone()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from agent_logger.catalog.database import listed, writing
+from agent_logger.catalog.database import json_list, transaction
 from agent_logger.catalog.discovery.all_sources import find_sources
 from agent_logger.catalog.discovery.own_logs import is_only_sealed
 from agent_logger.files import foreign
@@ -23,7 +23,7 @@ REMOVED = "removed"  # the damage of a log whose session was
 Progress = Callable[[int, int], None]  # bytes that are done, and all there are to do
 
 
-class Refreshed(NamedTuple):
+class RefreshReport(NamedTuple):
     """What a refresh found, and what it took."""
 
     sources: int  # that there are
@@ -34,25 +34,25 @@ class Refreshed(NamedTuple):
     unsealed_since: float  # when a part of a log that is not sealed was last written to, at the earliest
 
 
-def refresh(database: sqlite3.Connection, home: Path, progress: Progress | None = None) -> Refreshed:
+def refresh(database: sqlite3.Connection, home: Path, progress: Progress | None = None) -> RefreshReport:
     """What was removed does not come back, whoever still tells of it."""
     before = (foreign.work.files, foreign.work.bytes)
     scan = _Scan(database, home)
-    written = _put_down(database, scan)
+    written = _store_known_changes(database, scan)
     if scan.changed:
-        from agent_logger.catalog.refresh.ingest import take_in  # the readers are not needed before
+        from agent_logger.catalog.refresh.ingest import ingest  # the readers are not needed before
 
-        written += take_in(database, scan.changed, scan.stored, scan.removed, progress)
-    _keep_looks(database, scan, written)
-    _price_again(database)
+        written += ingest(database, scan.changed, scan.stored, scan.removed, progress)
+    _store_folder_hashes(database, scan, written)
+    _update_prices(database)
     _count_overdue(database)
-    return Refreshed(
+    return RefreshReport(
         sources=database.execute("SELECT count(*) FROM sources").fetchone()[0],
         changed=len(scan.changed),
         removed=len(scan.gone),
         files_opened=foreign.work.files - before[0],
         bytes_read=foreign.work.bytes - before[1],
-        unsealed_since=scan.remembered.unsealed_since,
+        unsealed_since=scan.cache.unsealed_since,
     )
 
 
@@ -62,14 +62,14 @@ class _Scan:
     def __init__(self, database: sqlite3.Connection, home: Path) -> None:
         self.removed = frozenset(tombstones(home))
         self.changes = changes(database)  # that were made before we looked
-        self.looks = _looks(database, self.removed)
-        self.remembered = StampCache(_remembered(database), self.looks)
+        self.folder_hashes = _load_folder_hashes(database, self.removed)
+        self.cache = StampCache(_load_stamps(database), self.folder_hashes)
         there = {
             storable(source.key): source
-            for source in find_sources(home, self.remembered)
+            for source in find_sources(home, self.cache)
             if source.name not in self.removed
         }
-        self.stored = state_by_key = _source_states(database, self.remembered.unchanged)
+        self.stored = state_by_key = _source_states(database, self.cache.unchanged)
         changed = [
             source
             for key, source in there.items()
@@ -92,19 +92,19 @@ _SEALED = """
 """
 
 
-def _put_down(database: sqlite3.Connection, scan: _Scan) -> int:
+def _store_known_changes(database: sqlite3.Connection, scan: _Scan) -> int:
     """What can be said without opening a file. How many changes that was."""
-    if not (scan.gone or scan.sealed or scan.remembered.new):
+    if not (scan.gone or scan.sealed or scan.cache.new):
         return 0
-    with writing(database):
-        _remember(database, scan.remembered)
+    with transaction(database):
+        _store_stamps(database, scan.cache)
         for source in scan.sealed:
             database.execute(_SEALED, (source.stamp, source.size, storable(source.key)))
         if scan.gone:
-            from agent_logger.catalog.refresh.families import post
+            from agent_logger.catalog.refresh.families import update_families
 
-            post(database, [], scan.gone)
-            database.execute("DELETE FROM folders")  # one that is gone may be put back as it was
+            update_families(database, [], scan.gone)
+            database.execute("DELETE FROM folder_hashes")  # one that is gone may be put back as it was
         count_change(database)
     return 1
 
@@ -119,12 +119,12 @@ def _source_states(database: sqlite3.Connection, unchanged: Sequence[str]) -> di
     """By key; but for those in folders that look as they did."""
     rows = database.execute(
         """
-        SELECT key, stamp, damage, session FROM sources WHERE folder IN (
+        SELECT key, stamp, read_error, session FROM sources WHERE folder IN (
             SELECT folder FROM (SELECT DISTINCT folder FROM sources)
             WHERE folder NOT IN (SELECT value || '/' FROM json_each(?))
         )
         """,
-        (listed(unchanged),),
+        (json_list(unchanged),),
     )
     return {key: _SourceState(*row) for key, *row in rows}
 
@@ -148,84 +148,86 @@ def _is_changed(source: Source, before: _SourceState | None, removed: frozenset[
 
 def state(database: sqlite3.Connection) -> str:
     """Another one after every change, also in a catalog that was made anew."""
-    (made,) = database.execute("SELECT value FROM facts WHERE name = 'made'").fetchone()
+    (made,) = database.execute("SELECT value FROM properties WHERE name = 'catalog_id'").fetchone()
     return f"{made}:{changes(database)}"
 
 
 def changes(database: sqlite3.Connection) -> int:
     """Grows with every change that anybody makes."""
-    row = database.execute("SELECT value FROM facts WHERE name = 'changes'").fetchone()
+    row = database.execute("SELECT value FROM properties WHERE name = 'change_count'").fetchone()
     return int(row[0]) if row else 0
 
 
 def count_change(database: sqlite3.Connection) -> None:
     database.execute(
-        "INSERT INTO facts VALUES ('changes', 1) ON CONFLICT (name) DO UPDATE SET value = value + 1"
+        "INSERT INTO properties VALUES ('change_count', 1) ON CONFLICT (name) DO UPDATE SET value = value + 1"
     )
 
 
-def _price_again(database: sqlite3.Connection) -> None:
+def _update_prices(database: sqlite3.Connection) -> None:
     """Costs in the ledger are those of one price list."""
-    row = database.execute("SELECT value FROM facts WHERE name = 'prices'").fetchone()
+    row = database.execute("SELECT value FROM properties WHERE name = 'price_date'").fetchone()
     if row and row[0] == price_date():
         return
-    with writing(database):
+    with transaction(database):
         if row:
-            from agent_logger.catalog.refresh.families import post_again
+            from agent_logger.catalog.refresh.families import derive_all
 
-            post_again(database)
-        database.execute("INSERT OR REPLACE INTO facts VALUES ('prices', ?)", (price_date(),))
+            derive_all(database)
+        database.execute("INSERT OR REPLACE INTO properties VALUES ('price_date', ?)", (price_date(),))
         count_change(database)
 
 
 def _count_overdue(database: sqlite3.Connection) -> None:
     query = "SELECT 1 FROM sources WHERE in_flight_until < ? LIMIT 1"
     if database.execute(query, (time.time(),)).fetchone():
-        from agent_logger.catalog.refresh.families import post_overdue
+        from agent_logger.catalog.refresh.families import derive_overdue
 
-        with writing(database):
-            post_overdue(database)
+        with transaction(database):
+            derive_overdue(database)
             count_change(database)
 
 
-def _remembered(database: sqlite3.Connection) -> dict[str, tuple[str, str]]:
-    rows = database.execute("SELECT path, stamp, told FROM remembered")
+def _load_stamps(database: sqlite3.Connection) -> dict[str, tuple[str, str]]:
+    rows = database.execute("SELECT path, stamp, value FROM stamp_cache")
     return {path: (stamp, values) for path, stamp, values in rows}
 
 
-def _remember(database: sqlite3.Connection, remembered: StampCache) -> None:
-    rows = ((storable(path), *values) for path, values in remembered.new.items())
-    database.executemany("INSERT OR REPLACE INTO remembered VALUES (?, ?, ?)", rows)
+def _store_stamps(database: sqlite3.Connection, cache: StampCache) -> None:
+    rows = ((storable(path), *values) for path, values in cache.new.items())
+    database.executemany("INSERT OR REPLACE INTO stamp_cache VALUES (?, ?, ?)", rows)
 
 
 # ---------------------------------------------------------------- folders that look as they did
 
 
-def _looks(database: sqlite3.Connection, removed: frozenset[str]) -> dict[str, str]:
+def _load_folder_hashes(database: sqlite3.Connection, removed: frozenset[str]) -> dict[str, str]:
     """None after somebody removed a session: whatever tells of it is to be found."""
-    row = database.execute("SELECT value FROM facts WHERE name = 'removed'").fetchone()
-    if (row[0] if row else "") != _named(removed):
+    row = database.execute("SELECT value FROM properties WHERE name = 'tombstones'").fetchone()
+    if (row[0] if row else "") != _hash_names(removed):
         return {}
-    return {restored(path): look for path, look in database.execute("SELECT path, look FROM folders")}
+    return {restored(path): value for path, value in database.execute("SELECT path, hash FROM folder_hashes")}
 
 
-def _named(removed: frozenset[str]) -> str:
+def _hash_names(removed: frozenset[str]) -> str:
     return str(hashed("/".join(sorted(removed)))) if removed else ""
 
 
-def _keep_looks(database: sqlite3.Connection, scan: _Scan, written: int) -> None:
+def _store_folder_hashes(database: sqlite3.Connection, scan: _Scan, written: int) -> None:
     """Once all that is in these folders was taken in, and if nobody else wrote meanwhile: who looked before us may have
     put down what it saw then. A folder with a file that cannot be read is looked at every time."""
-    if scan.remembered.looks == scan.looks:
+    if scan.cache.looks == scan.folder_hashes:
         return
-    query = "SELECT DISTINCT folder FROM sources WHERE damage IS NOT NULL AND damage <> ?"
+    query = "SELECT DISTINCT folder FROM sources WHERE read_error IS NOT NULL AND read_error <> ?"
     unread = {restored(folder) for (folder,) in database.execute(query, (REMOVED,))}
-    looks = {folder: look for folder, look in scan.remembered.looks.items() if f"{folder}/" not in unread}
-    if looks == scan.looks:
+    hashes = {folder: value for folder, value in scan.cache.looks.items() if f"{folder}/" not in unread}
+    if hashes == scan.folder_hashes:
         return
-    with writing(database):
+    with transaction(database):
         if changes(database) == scan.changes + written:
-            database.execute("DELETE FROM folders")
-            rows = ((storable(folder), look) for folder, look in looks.items())
-            database.executemany("INSERT INTO folders VALUES (?, ?)", rows)
-            database.execute("INSERT OR REPLACE INTO facts VALUES ('removed', ?)", (_named(scan.removed),))
+            database.execute("DELETE FROM folder_hashes")
+            rows = ((storable(folder), value) for folder, value in hashes.items())
+            database.executemany("INSERT INTO folder_hashes VALUES (?, ?)", rows)
+            database.execute(
+                "INSERT OR REPLACE INTO properties VALUES ('tombstones', ?)", (_hash_names(scan.removed),)
+            )

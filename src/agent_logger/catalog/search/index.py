@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from agent_logger.catalog.database import listed, writing
+from agent_logger.catalog.database import json_list, transaction
 from agent_logger.catalog.search.texts import NO_TURN, Text
-from agent_logger.catalog.search.tokenizer import spaced
+from agent_logger.catalog.search.tokenizer import space_words
 
 SHARD_TEXT_BYTES = 360_000_000  # of texts, which make an index of about 200 MB
 MOST_DEAD = 0.2
@@ -44,7 +44,7 @@ class TextPosition(NamedTuple):
     turn: int
 
 
-class Indexed(NamedTuple):
+class IndexHit(NamedTuple):
     """A text that an index has found, and where it stands: in one session, or in forks of it too."""
 
     places: tuple[TextPosition, ...]
@@ -57,29 +57,29 @@ class Indexed(NamedTuple):
 
 
 def stamps(database: sqlite3.Connection) -> dict[str, str]:
-    return dict(database.execute("SELECT session, stamp FROM indexed"))
+    return dict(database.execute("SELECT session, stamp FROM indexed_sessions"))
 
 
 def marks(database: sqlite3.Connection) -> dict[str, bytes]:
     """Of sessions that can be read on: where."""
-    return dict(database.execute("SELECT session, mark FROM indexed WHERE mark IS NOT NULL"))
+    return dict(database.execute("SELECT session, position FROM indexed_sessions WHERE position IS NOT NULL"))
 
 
-def whole(database: sqlite3.Connection) -> str | None:
+def complete_state(database: sqlite3.Connection) -> str | None:
     """The state of the catalog that all texts are in the index of."""
-    row = database.execute("SELECT value FROM facts WHERE name = 'whole'").fetchone()
+    row = database.execute("SELECT value FROM properties WHERE name = 'catalog_state'").fetchone()
     return row[0] if row else None
 
 
-def note_whole(database: sqlite3.Connection, state: str) -> None:
-    with writing(database):
-        database.execute("INSERT OR REPLACE INTO facts VALUES ('whole', ?)", (state,))
+def store_complete_state(database: sqlite3.Connection, state: str) -> None:
+    with transaction(database):
+        database.execute("INSERT OR REPLACE INTO properties VALUES ('catalog_state', ?)", (state,))
 
 
 def index(database: sqlite3.Connection, entries: Iterable[IndexedSession], gone: Iterable[str] = ()) -> None:
     """Take these in, and forget those that are gone; all at once, or nothing of it."""
-    with writing(database):
-        database.execute("DELETE FROM facts")
+    with transaction(database):
+        database.execute("DELETE FROM properties")
         for session in gone:
             _forget(database, session)
         _drop_dead(database)  # before anything is added to it
@@ -92,81 +92,89 @@ def index(database: sqlite3.Connection, entries: Iterable[IndexedSession], gone:
 
 def erase(database: sqlite3.Connection, sessions: Iterable[str]) -> None:
     """No word of these is left; others that shared a shard with them are to be indexed again."""
-    with writing(database):
-        database.execute("DELETE FROM facts")
+    with transaction(database):
+        database.execute("DELETE FROM properties")
         shards: set[int] = set()
         for session in sessions:
-            rows = database.execute(
-                "SELECT DISTINCT words >> ? FROM texts JOIN indexed ON indexed.id = texts.session "
-                "WHERE indexed.session = ?",
-                (SHARD, session),
-            )
-            shards |= {shard for (shard,) in rows}
+            shards |= _shards_of(database, session)
             _forget(database, session)
         for shard in shards:
             _drop(database, shard)
 
 
+def _shards_of(database: sqlite3.Connection, session: str) -> set[int]:
+    """The shards that have a text of the session."""
+    query = """
+        SELECT DISTINCT index_row >> ? FROM texts
+        WHERE session = (SELECT id FROM indexed_sessions WHERE session = ?)
+    """
+    return {shard for (shard,) in database.execute(query, (SHARD, session))}
+
+
 def matches(
     database: sqlite3.Connection, match: str, *, error: bool, sessions: str | None, limit: int
-) -> list[Indexed]:
+) -> list[IndexHit]:
     """The rows that match, the best first, and of equals the newer one. `sessions`: a list of them in JSON, if only
     those are wanted."""
     shards = [shard for (shard,) in database.execute("SELECT id FROM shards ORDER BY id DESC")]
-    rows = [row for shard in shards for row in _matching(database, shard, match, error, sessions, limit)]
+    rows = [
+        row for shard in shards for row in _matches_in_shard(database, shard, match, error, sessions, limit)
+    ]
     return sorted(rows, key=lambda row: (row.rank, -row.at, row.places))[:limit]
 
 
 MONTH = 30 * 86_400_000.0  # milliseconds; what was said now counts twice, and half of that is gone in a month
 
 
-def failed(database: sqlite3.Connection, *, sessions: str | None, limit: int) -> list[Indexed]:
+def failed_calls(database: sqlite3.Connection, *, sessions: str | None, limit: int) -> list[IndexHit]:
     """Tool calls that failed, the newest first."""
     query = f"""
-        SELECT {_PLACES}, kind, at, until, error, hash, 0.0
-        FROM texts JOIN indexed ON indexed.id = texts.session
-        WHERE error AND (?1 IS NULL OR indexed.session IN (SELECT value FROM json_each(?1)))
-        GROUP BY words ORDER BY at DESC LIMIT ?2
+        SELECT {_PLACES}, kind, at, result_at, is_error, hash, 0.0
+        FROM texts JOIN indexed_sessions ON indexed_sessions.id = texts.session
+        WHERE is_error AND (?1 IS NULL OR indexed_sessions.session IN (SELECT value FROM json_each(?1)))
+        GROUP BY index_row ORDER BY at DESC LIMIT ?2
     """
-    return [_indexed(row) for row in database.execute(query, (sessions, limit))]
+    return [_read_hit(row) for row in database.execute(query, (sessions, limit))]
 
 
-_PLACES = "json_group_array(json_array(indexed.session, exchange, turn))"
+_PLACES = "json_group_array(json_array(indexed_sessions.session, exchange, turn))"
 _places = msgspec.json.Decoder(list[TextPosition]).decode
 
 
-def _indexed(row: Sequence[Any]) -> Indexed:
-    return Indexed(tuple(sorted(_places(row[0]))), *row[1:])
+def _read_hit(row: Sequence[Any]) -> IndexHit:
+    return IndexHit(tuple(sorted(_places(row[0]))), *row[1:])
 
 
 MOST_MATCHES = 10_000  # of a shard that are looked at: with more of them, words tell nothing apart
 
 
-def _matching(
+def _matches_in_shard(
     database: sqlite3.Connection, shard: int, match: str, error: bool, sessions: str | None, limit: int
-) -> list[Indexed]:
+) -> list[IndexHit]:
     table = f"words_{shard}"
-    condition = "AND texts.error" if error else ""
-    within = "AND indexed.session IN (SELECT value FROM json_each(?))" if sessions is not None else ""
+    condition = "AND is_error" if error else ""
+    within = (
+        "AND indexed_sessions.session IN (SELECT value FROM json_each(?))" if sessions is not None else ""
+    )
     query = f"""
-        SELECT {_PLACES}, kind, at, until, error, hash,
+        SELECT {_PLACES}, kind, at, result_at, is_error, hash,
             rank * (1 + 1 / (1 + max(0, ? - at) / {MONTH})) AS score
         FROM (
             SELECT rowid AS row, bm25({table}, 1.0, 0.5, 0.5) AS rank FROM {table} WHERE {table} MATCH ?
             ORDER BY rowid DESC LIMIT {MOST_MATCHES}
         )
-        JOIN texts ON texts.words = {shard << SHARD} + row JOIN indexed ON indexed.id = texts.session
-        WHERE 1 {condition} {within} GROUP BY words ORDER BY score, at DESC, words LIMIT ?
+        JOIN texts ON index_row = {shard << SHARD} + row JOIN indexed_sessions ON indexed_sessions.id = texts.session
+        WHERE 1 {condition} {within} GROUP BY index_row ORDER BY score, at DESC, index_row LIMIT ?
     """
     now = round(time.time() * 1000)
     values = [now, match, limit] if sessions is None else [now, match, sessions, limit]
-    return [_indexed(row) for row in database.execute(query, values)]
+    return [_read_hit(row) for row in database.execute(query, values)]
 
 
-# ---------------------------------------------------------------- writing
+# ---------------------------------------------------------------- transaction
 
 
-Copied = dict[tuple[int, int, int], list[int]]  # rows of an index by what copies of a text have in common
+RowsByText = dict[tuple[int, int, int], list[int]]  # rows of an index by what copies of a text have in common
 
 
 class _Shard:
@@ -174,16 +182,16 @@ class _Shard:
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
-        self._shard, self._first = _growing(database)
+        self._shard, self._first = _growing_shard(database)
         self._words: list[Text] = []
         self._rows: list[tuple[int, ...]] = []
-        self._taken: dict[
+        self._rows_by_session: dict[
             str, list[tuple[int, ...]]
         ] = {}  # the same by session, of those that have relatives
 
     def take(self, entry: IndexedSession) -> None:
-        session, texts = _new(self._database, entry)
-        copied = self._copied(entry.relatives) if entry.relatives else {}
+        session, texts = _register(self._database, entry)
+        copied = self._copies_in(entry.relatives) if entry.relatives else {}
         rows: list[tuple[int, ...]] = []
         for text in texts:
             digest = text.hash
@@ -192,22 +200,22 @@ class _Shard:
             rows.append((copies.pop() if copies else self._add(text), session, *_columns(text), digest))
         self._rows += rows
         if entry.relatives:
-            self._taken[entry.session] = rows
+            self._rows_by_session[entry.session] = rows
 
     def _add(self, text: Text) -> int:
         """The number of its row."""
         self._words.append(text)
         return (self._shard << SHARD) + self._first + len(self._words) - 1
 
-    def _copied(self, relatives: Sequence[str]) -> Copied:
+    def _copies_in(self, relatives: Sequence[str]) -> RowsByText:
         query = """
-            SELECT hash, at, kind, words FROM texts
-            WHERE session IN (SELECT id FROM indexed WHERE session IN (SELECT value FROM json_each(?)))
+            SELECT hash, at, kind, index_row FROM texts
+            WHERE session IN (SELECT id FROM indexed_sessions WHERE session IN (SELECT value FROM json_each(?)))
         """
-        copies = set(self._database.execute(query, (listed(relatives),)))
+        copies = set(self._database.execute(query, (json_list(relatives),)))
         for name in relatives:
-            copies |= {(row[-1], row[5], row[4], row[0]) for row in self._taken.get(name, ())}
-        copied: Copied = {}
+            copies |= {(row[-1], row[5], row[4], row[0]) for row in self._rows_by_session.get(name, ())}
+        copied: RowsByText = {}
         for text, at, kind, words in sorted(copies, reverse=True):
             copied.setdefault((text, at, kind), []).append(words)
         return copied
@@ -217,12 +225,12 @@ class _Shard:
         self._database.executemany("INSERT INTO texts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", self._rows)
         grown = (len(texts), sum(len(text.text) for text in texts), len(texts), shard)
         self._database.execute(
-            "UPDATE shards SET rows = rows + ?, text_bytes = text_bytes + ?, next = next + ? WHERE id = ?",
+            "UPDATE shards SET rows = rows + ?, text_bytes = text_bytes + ?, next_row = next_row + ? WHERE id = ?",
             grown,
         )
         # Last, and at once: with every other statement in between, SQLite writes out the words it has gathered.
         words = (
-            (number, spaced(text.text), spaced(text.tool), spaced(text.file))
+            (number, space_words(text.text), space_words(text.tool), space_words(text.file))
             for number, text in enumerate(texts, self._first)
         )
         self._database.executemany(
@@ -241,43 +249,49 @@ def _columns(text: Text) -> tuple[int, ...]:
     )  # a `bool` is slow to bind
 
 
-def _new(database: sqlite3.Connection, entry: IndexedSession) -> tuple[int, Sequence[Text]]:
+def _register(database: sqlite3.Connection, entry: IndexedSession) -> tuple[int, Sequence[Text]]:
     """The number of the session, and its texts that are not in the index yet. The others stay where they are."""
-    row = database.execute("SELECT id FROM indexed WHERE session = ?", (entry.session,)).fetchone()
+    row = database.execute("SELECT id FROM indexed_sessions WHERE session = ?", (entry.session,)).fetchone()
     if row is None:
-        insert = "INSERT INTO indexed (session, stamp, mark) VALUES (?, ?, ?) RETURNING id"
+        insert = "INSERT INTO indexed_sessions (session, stamp, position) VALUES (?, ?, ?) RETURNING id"
         (session,) = database.execute(insert, (entry.session, entry.stamp, entry.mark)).fetchone()
         return session, entry.texts
     (session,) = row
-    update = "UPDATE indexed SET stamp = ?, mark = ? WHERE id = ?"
+    update = "UPDATE indexed_sessions SET stamp = ?, position = ? WHERE id = ?"
     database.execute(update, (entry.stamp, entry.mark, session))
-    return session, _without_known(database, session, entry)
+    return session, _reuse_rows(database, session, entry)
 
 
-def _without_known(database: sqlite3.Connection, session: int, entry: IndexedSession) -> list[Text]:
-    query = """
-        SELECT words, hash FROM texts
-        WHERE session = ?1 AND exchange >= ?2 AND (exchange > ?2 OR turn >= ?3) ORDER BY words DESC
-    """
-    places_by_hash: dict[int, list[int]] = {}
-    for row, stored_text in database.execute(query, (session, *entry.since)):
-        places_by_hash.setdefault(stored_text, []).append(row)
+def _reuse_rows(database: sqlite3.Connection, session: int, entry: IndexedSession) -> list[Text]:
+    """Those of the texts that have no row yet; the rows of the others are kept, and rows without a text removed."""
+    rows_by_hash = _rows_by_hash(database, session, entry.since)
     new: list[Text] = []
     rest: list[tuple[int, ...]] = []
     for text in entry.texts:
-        if rows := places_by_hash.get(text.hash):
+        if rows := rows_by_hash.get(text.hash):
             rest.append((*_columns(text), rows.pop(), session))
         else:
             new.append(text)
-    columns = "exchange = ?, turn = ?, kind = ?, at = ?, until = ?, error = ?"
-    database.executemany(f"UPDATE texts SET {columns} WHERE words = ? AND session = ?", rest)
-    _remove(database, session, [row for rows in places_by_hash.values() for row in rows])
+    columns = "exchange = ?, turn = ?, kind = ?, at = ?, result_at = ?, is_error = ?"
+    database.executemany(f"UPDATE texts SET {columns} WHERE index_row = ? AND session = ?", rest)
+    _remove(database, session, [row for rows in rows_by_hash.values() for row in rows])
     return new
 
 
-def _growing(database: sqlite3.Connection) -> tuple[int, int]:
+def _rows_by_hash(database: sqlite3.Connection, session: int, since: tuple[int, int]) -> dict[int, list[int]]:
+    query = """
+        SELECT index_row, hash FROM texts
+        WHERE session = ?1 AND exchange >= ?2 AND (exchange > ?2 OR turn >= ?3) ORDER BY index_row DESC
+    """
+    rows: dict[int, list[int]] = {}
+    for row, text_hash in database.execute(query, (session, *since)):
+        rows.setdefault(text_hash, []).append(row)
+    return rows
+
+
+def _growing_shard(database: sqlite3.Connection) -> tuple[int, int]:
     """The shard that grows, and the number of its next row."""
-    row = database.execute("SELECT id, next, text_bytes FROM shards ORDER BY id DESC LIMIT 1").fetchone()
+    row = database.execute("SELECT id, next_row, text_bytes FROM shards ORDER BY id DESC LIMIT 1").fetchone()
     if row and row[2] < SHARD_TEXT_BYTES:
         return row[0], row[1]
     shard = row[0] + 1 if row else 1
@@ -291,41 +305,43 @@ def _growing(database: sqlite3.Connection) -> tuple[int, int]:
 
 
 def _forget(database: sqlite3.Connection, session: str) -> None:
-    row = database.execute("SELECT id FROM indexed WHERE session = ?", (session,)).fetchone()
+    row = database.execute("SELECT id FROM indexed_sessions WHERE session = ?", (session,)).fetchone()
     if row:
-        rows = database.execute("SELECT words FROM texts WHERE session = ?", row).fetchall()
-        _remove(database, row[0], [words for (words,) in rows])
-        database.execute("DELETE FROM indexed WHERE id = ?", row)
+        rows = database.execute("SELECT index_row FROM texts WHERE session = ?", row).fetchall()
+        _remove(database, row[0], [number for (number,) in rows])
+        database.execute("DELETE FROM indexed_sessions WHERE id = ?", row)
 
 
 def _remove(database: sqlite3.Connection, session: int, rows: Sequence[int]) -> None:
     """What a fork has too is not dead."""
-    given = listed(rows)
+    given = json_list(rows)
     database.execute(
-        "DELETE FROM texts WHERE session = ? AND words IN (SELECT value FROM json_each(?))", (session, given)
+        "DELETE FROM texts WHERE session = ? AND index_row IN (SELECT value FROM json_each(?))",
+        (session, given),
     )
     dead = database.execute(
         """
         SELECT count(*), value >> ? AS shard FROM json_each(?)
-        WHERE NOT EXISTS (SELECT * FROM texts WHERE words = value) GROUP BY shard
+        WHERE NOT EXISTS (SELECT * FROM texts WHERE index_row = value) GROUP BY shard
         """,
         (SHARD, given),
     ).fetchall()
-    database.executemany("UPDATE shards SET dead = dead + ? WHERE id = ?", dead)
+    database.executemany("UPDATE shards SET dead_rows = dead_rows + ? WHERE id = ?", dead)
 
 
 def _drop_dead(database: sqlite3.Connection) -> None:
-    dead = database.execute("SELECT id FROM shards WHERE dead > rows * ?", (MOST_DEAD,)).fetchall()
+    dead = database.execute("SELECT id FROM shards WHERE dead_rows > rows * ?", (MOST_DEAD,)).fetchall()
     for (shard,) in dead:
         _drop(database, shard)
 
 
 def _drop(database: sqlite3.Connection, shard: int) -> None:
     """All sessions that have a text in it are to be indexed again, as a whole."""
-    rows = database.execute(
-        "SELECT session FROM indexed WHERE id IN (SELECT session FROM texts WHERE words >= ? AND words < ?)",
-        (shard << SHARD, shard + 1 << SHARD),
-    ).fetchall()
+    query = """
+        SELECT session FROM indexed_sessions
+        WHERE id IN (SELECT session FROM texts WHERE index_row >= ? AND index_row < ?)
+    """
+    rows = database.execute(query, (shard << SHARD, shard + 1 << SHARD)).fetchall()
     for (session,) in rows:
         _forget(database, session)
     database.execute(f"DROP TABLE words_{shard}")

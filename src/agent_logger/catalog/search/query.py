@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, field
 
 from agent_logger.agents.registry import AGENTS
-from agent_logger.catalog.search.tokenizer import BEGIN, END, UNSPACED, spaced
+from agent_logger.catalog.search.tokenizer import BEGIN, END, UNSPACED, space_words
 
 MOST_WORDS = 64
 EXAMPLES = {
@@ -60,7 +60,7 @@ def _lacking(name: str) -> ValueError:
 
 
 def _take(query: Query, name: str | None, text: str, star: bool) -> None:
-    words = _WORD.findall(spaced(text))
+    words = _WORD.findall(space_words(text))
     if name and not (words or (text and name in ("project", "agent"))):
         raise _lacking(name)
     if name == "project":
@@ -72,10 +72,14 @@ def _take(query: Query, name: str | None, text: str, star: bool) -> None:
             raise ValueError(f"is:{text} is not known; is:error finds tool calls that failed")
         query.error = True
     elif words:
-        phrase = f'"{" ".join(words)}"' + ("*" if star else "")
-        query.match.append(f"{name} : {phrase}" if name else phrase)
-        if name is None:
-            query.words.append(_pattern(words, star=star))
+        _take_words(query, name, words, star)
+
+
+def _take_words(query: Query, name: str | None, words: list[str], star: bool) -> None:
+    phrase = f'"{" ".join(words)}"' + ("*" if star else "")
+    query.match.append(f"{name} : {phrase}" if name else phrase)
+    if name is None:
+        query.words.append(_pattern(words, star=star))
 
 
 def _pattern(words: list[str], *, star: bool) -> str:

@@ -12,22 +12,22 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from agent_logger.catalog.database import listed
+from agent_logger.catalog.database import json_list
 from agent_logger.catalog.details import (
     Details,
-    details_from,
     details_of,
-    mark_from,
-    session_from,
+    find_mark,
+    load_details,
+    load_session,
+    load_tail,
     store_details,
-    tail_from,
 )
-from agent_logger.catalog.queries import Behind, sources_of
+from agent_logger.catalog.queries import PROJECT, OutdatedSession, sources_of
 from agent_logger.catalog.refresh.incremental import Mark, SessionTail
 from agent_logger.catalog.refresh.refresh import Progress, state
 from agent_logger.catalog.search import index as text_index
 from agent_logger.catalog.search import query, snippets
-from agent_logger.catalog.search.index import Indexed, IndexedSession, TextPosition
+from agent_logger.catalog.search.index import IndexedSession, IndexHit, TextPosition
 from agent_logger.catalog.search.texts import INPUT, NO_TURN, TEXT, THINKING, TOOL, Text, texts_of
 from agent_logger.catalog.summary import Hit
 from agent_logger.files.sources import Source
@@ -50,23 +50,27 @@ class Coverage(NamedTuple):
         return self.done >= self.total
 
 
-def behind(catalog: sqlite3.Connection, texts: sqlite3.Connection, *, details: bool = False) -> list[Behind]:
+def outdated_sessions(
+    catalog: sqlite3.Connection, texts: sqlite3.Connection, *, details: bool = False
+) -> list[OutdatedSession]:
     """Sessions that are not in the index as they are now, the one last active first; and, if these are asked for too,
     those whose details are not known."""
     stamps = text_index.stamps(texts)
-    rows = catalog.execute("SELECT id, stamp, size, detailed FROM sessions ORDER BY active DESC, id")
+    rows = catalog.execute(
+        "SELECT id, stamp, size, details_stamp FROM sessions ORDER BY last_active DESC, id"
+    )
     return [
-        Behind(name, stamp, size)
-        for name, stamp, size, detailed in rows
-        if stamps.get(name) != stamp or (details and detailed != stamp)
+        OutdatedSession(name, stamp, size)
+        for name, stamp, size, details_stamp in rows
+        if stamps.get(name) != stamp or (details and details_stamp != stamp)
     ]
 
 
 def coverage(catalog: sqlite3.Connection, texts: sqlite3.Connection) -> Coverage:
     (total,) = catalog.execute("SELECT coalesce(sum(size), 0) FROM sessions").fetchone()
-    if text_index.whole(texts) == state(catalog):
+    if text_index.complete_state(texts) == state(catalog):
         return Coverage(total, total)
-    return Coverage(total - sum(source.size for source in behind(catalog, texts)), total)
+    return Coverage(total - sum(source.size for source in outdated_sessions(catalog, texts)), total)
 
 
 def index(
@@ -78,21 +82,21 @@ def index(
     """Take in what is behind, and its details. Whether all of it could be done in that time."""
     until = time.monotonic() + seconds
     for _ in range(MOST_ROUNDS):
-        if text_index.whole(texts) == state(catalog):
+        if text_index.complete_state(texts) == state(catalog):
             return True
-        if not _index(catalog, texts, progress, until):
+        if not _index_outdated(catalog, texts, progress, until):
             return False
         before = state(catalog)
         # What has died may have taken others along, and somebody may have found more meanwhile.
-        if not behind(catalog, texts, details=True):
-            text_index.note_whole(texts, before)
-    return text_index.whole(texts) == state(catalog)
+        if not outdated_sessions(catalog, texts, details=True):
+            text_index.store_complete_state(texts, before)
+    return text_index.complete_state(texts) == state(catalog)
 
 
-def _index(
+def _index_outdated(
     catalog: sqlite3.Connection, texts: sqlite3.Connection, progress: Progress | None, until: float
 ) -> bool:
-    left = behind(catalog, texts, details=True)
+    left = outdated_sessions(catalog, texts, details=True)
     total, done = sum(source.size for source in left), 0
     batch = _Batch(catalog, texts)
     for number, source in enumerate(left, 1):
@@ -105,10 +109,14 @@ def _index(
                 progress(done, total)
         if late and number < len(left):
             return False
+    _drop_gone(catalog, texts)
+    return True
+
+
+def _drop_gone(catalog: sqlite3.Connection, texts: sqlite3.Connection) -> None:
     there = {name for (name,) in catalog.execute("SELECT id FROM sessions")}
     if gone := text_index.stamps(texts).keys() - there:
         text_index.index(texts, [], gone)
-    return True
 
 
 def relatives(catalog: sqlite3.Connection) -> dict[str, list[str]]:
@@ -127,7 +135,7 @@ def relatives(catalog: sqlite3.Connection) -> dict[str, list[str]]:
     }
 
 
-def texts_behind(tail: SessionTail) -> list[Text]:
+def tail_texts(tail: SessionTail) -> list[Text]:
     """With the numbers that they have in the whole session."""
     return [
         replace(
@@ -150,19 +158,21 @@ class _Batch:
         self._entries: list[IndexedSession] = []
         self.size = 0
 
-    def add(self, source: Behind) -> None:
+    def add(self, source: OutdatedSession) -> None:
         mark = self._marks.get(source.id)
-        tail = tail_from(self._catalog, source.id, mark) if mark else None
+        tail = load_tail(self._catalog, source.id, mark) if mark else None
         if tail:
-            self._details.append(details_from(self._catalog, source))
-            self._put(source, texts_behind(tail), (tail.exchange, tail.turn), tail.mark)
+            self._details.append(load_details(self._catalog, source))
+            self._put(source, tail_texts(tail), (tail.exchange, tail.turn), tail.mark)
             return
-        session = session_from(self._catalog, source.id)
-        details = details_of(source, session, mark_from(self._catalog, source, session))
+        session = load_session(self._catalog, source.id)
+        details = details_of(source, session, find_mark(self._catalog, source, session))
         self._details.append(details)
         self._put(source, texts_of(session) if session else [], (0, NO_TURN), details.mark)
 
-    def _put(self, source: Behind, texts: Sequence[Text], since: tuple[int, int], mark: Mark | None) -> None:
+    def _put(
+        self, source: OutdatedSession, texts: Sequence[Text], since: tuple[int, int], mark: Mark | None
+    ) -> None:
         encoded = msgspec.json.encode(mark) if mark else None
         entry = IndexedSession(
             source.id, source.stamp, texts, self._relatives.get(source.id, ()), since, encoded
@@ -183,33 +193,33 @@ def search(
     catalog: sqlite3.Connection, texts: sqlite3.Connection, search_query: query.Query, limit: int
 ) -> list[Hit]:
     """The best first: by the words, and of equals the newer one."""
-    sessions = _within(catalog, search_query)
+    sessions = _sessions_within(catalog, search_query)
     if search_query.match:
         match = " AND ".join(search_query.match)
         hits = text_index.matches(texts, match, error=search_query.error, sessions=sessions, limit=limit)
     elif search_query.error:
-        hits = text_index.failed(texts, sessions=sessions, limit=limit)
+        hits = text_index.failed_calls(texts, sessions=sessions, limit=limit)
     else:
         return []
     words = [re.compile(word, re.IGNORECASE) for word in search_query.words]
     return list(islice(_hits(catalog, hits, words), limit))
 
 
-def _within(catalog: sqlite3.Connection, search_query: query.Query) -> str | None:
+def _sessions_within(catalog: sqlite3.Connection, search_query: query.Query) -> str | None:
     if search_query.project is None and search_query.agent is None:
         return None
     rows = catalog.execute(
-        "SELECT id FROM sessions WHERE instr(folded(coalesce(project, told_project)), ?) AND ? IN ('', folded(agent))",
+        f"SELECT id FROM sessions WHERE instr(folded({PROJECT}), ?) AND ? IN ('', folded(agent))",
         (storable(search_query.project or "").lower(), storable(search_query.agent or "").lower()),
     )
-    return listed(name for (name,) in rows)
+    return json_list(name for (name,) in rows)
 
 
 def _hits(
-    catalog: sqlite3.Connection, hits: Sequence[Indexed], words: Sequence[re.Pattern[str]]
+    catalog: sqlite3.Connection, hits: Sequence[IndexHit], words: Sequence[re.Pattern[str]]
 ) -> Iterator[Hit]:
     sessions = _sessions(catalog, hits)
-    for hit, places in _once(hits, sessions):
+    for hit, places in _merge_copies(hits, sessions):
         place, *forks = places
         snippet = _snippet(catalog, hit, place, words)
         yield Hit(
@@ -231,11 +241,11 @@ class _Session(NamedTuple):
     place: int  # in its family
 
 
-def _sessions(catalog: sqlite3.Connection, hits: Sequence[Indexed]) -> dict[str, _Session]:
-    names = listed({place.session for hit in hits for place in hit.places})
+def _sessions(catalog: sqlite3.Connection, hits: Sequence[IndexHit]) -> dict[str, _Session]:
+    names = json_list({place.session for hit in hits for place in hit.places})
     rows = catalog.execute(
         """
-        SELECT id, title, family, place FROM sessions
+        SELECT id, title, family, family_position FROM sessions
         WHERE id IN (SELECT value FROM json_each(?))
         """,
         (names,),
@@ -243,12 +253,12 @@ def _sessions(catalog: sqlite3.Connection, hits: Sequence[Indexed]) -> dict[str,
     return {name: _Session(*values) for name, *values in rows}
 
 
-def _once(
-    hits: Sequence[Indexed], sessions: Mapping[str, _Session]
-) -> Iterator[tuple[Indexed, list[TextPosition]]]:
+def _merge_copies(
+    hits: Sequence[IndexHit], sessions: Mapping[str, _Session]
+) -> Iterator[tuple[IndexHit, list[TextPosition]]]:
     """Each text with its places in a family, that in the session which the others were forked from first. What is in
     one row of the index goes by what was found first, and sessions may have become relatives, or strangers, since."""
-    groups: dict[tuple[object, ...], tuple[Indexed, dict[str, list[TextPosition]]]] = {}
+    groups: dict[tuple[object, ...], tuple[IndexHit, dict[str, list[TextPosition]]]] = {}
     for hit in hits:
         for place in hit.places:
             session = sessions.get(place.session)
@@ -259,23 +269,23 @@ def _once(
             places = [
                 sorted(own_places)[number] for own_places in by_session.values() if number < len(own_places)
             ]
-            yield hit, _first(places, sessions)
+            yield hit, _sort_places(places, sessions)
 
 
-def _first(places: Sequence[TextPosition], sessions: Mapping[str, _Session]) -> list[TextPosition]:
+def _sort_places(places: Sequence[TextPosition], sessions: Mapping[str, _Session]) -> list[TextPosition]:
     """The place in the session that the others were forked from, and then those."""
     in_family = {name: session.place for name, session in sessions.items()}
     return sorted(places, key=lambda place: (in_family.get(place.session, 0), place))
 
 
 def _snippet(
-    catalog: sqlite3.Connection, hit: Indexed, place: TextPosition, words: Sequence[re.Pattern[str]]
+    catalog: sqlite3.Connection, hit: IndexHit, place: TextPosition, words: Sequence[re.Pattern[str]]
 ) -> snippets.Snippet:
     sources = sources_of(catalog, place.session)
     files = [path for source in sources if source.agent for path in _files(source)]
     if hit.at and (snippet := snippets.in_files(hit, files, words)):
         return snippet
-    session = session_from(catalog, place.session)
+    session = load_session(catalog, place.session)
     return (session and snippets.in_session(hit, place, session, words)) or snippets.Snippet("", ())
 
 

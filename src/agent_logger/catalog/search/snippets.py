@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from agent_logger.catalog.search.index import Indexed, TextPosition
+from agent_logger.catalog.search.index import IndexHit, TextPosition
 from agent_logger.catalog.search.texts import texts_of
 from agent_logger.errors import SourceError
 from agent_logger.files import foreign
@@ -33,13 +33,13 @@ class Snippet(NamedTuple):
     marks: tuple[tuple[int, int], ...]
 
 
-def in_files(hit: Indexed, files: Iterable[Path], words: Sequence[re.Pattern[str]]) -> Snippet | None:
+def in_files(hit: IndexHit, files: Iterable[Path], words: Sequence[re.Pattern[str]]) -> Snippet | None:
     """From the lines of the time that the text is of; none if no such line has all the words. Without words: what a
     tool was given, and answered."""
-    times = [_written(time) for time in (hit.at, hit.until) if time]
+    times = [_format_time(time) for time in (hit.at, hit.until) if time]
     lines = (line for path in files for line in _lines(path, times))
     if not words:
-        strings = [text for line in lines for text in _used(line)]
+        strings = [text for line in lines for text in _tool_texts(line)]
         return snippet("\n".join(strings), words) if strings else None
     texts = [text for line in lines for text in _strings(line)]
     best = max(texts, key=lambda text: sum(bool(word.search(text)) for word in words), default="")
@@ -48,7 +48,7 @@ def in_files(hit: Indexed, files: Iterable[Path], words: Sequence[re.Pattern[str
 
 
 def in_session(
-    hit: Indexed, place: TextPosition, session: Session, words: Sequence[re.Pattern[str]]
+    hit: IndexHit, place: TextPosition, session: Session, words: Sequence[re.Pattern[str]]
 ) -> Snippet | None:
     for text in texts_of(session):
         if (text.exchange, text.turn, text.kind, text.at) == (*place[1:], hit.kind, hit.at) and (
@@ -62,7 +62,7 @@ def snippet(text: str, words: Sequence[re.Pattern[str]]) -> Snippet:
     """Where most words are near each other, without keys, and in one line."""
     visible = " ".join(hidden(text).split())
     places = sorted(match.span() for word in words for match in word.finditer(visible))
-    start = max(0, _densest(places) - AROUND)
+    start = max(0, _densest_place(places) - AROUND)
     start = visible.find(" ", start, start + 20) + 1 or start if start else 0
     cut = visible[start : start + LONGEST]
     marks = [
@@ -70,11 +70,11 @@ def snippet(text: str, words: Sequence[re.Pattern[str]]) -> Snippet:
     ]
     lead, tail = "…" if start else "", "…" if start + LONGEST < len(visible) else ""
     return Snippet(
-        lead + cut + tail, tuple((low + len(lead), high + len(lead)) for low, high in _apart(marks))
+        lead + cut + tail, tuple((low + len(lead), high + len(lead)) for low, high in _drop_overlaps(marks))
     )
 
 
-def _densest(places: Sequence[tuple[int, int]]) -> int:
+def _densest_place(places: Sequence[tuple[int, int]]) -> int:
     best, most = 0, 0
     for number, (low, _) in enumerate(places[:1000]):
         near = sum(start < low + LONGEST - AROUND for start, _ in places[number : number + 50])
@@ -83,7 +83,7 @@ def _densest(places: Sequence[tuple[int, int]]) -> int:
     return best
 
 
-def _apart(marks: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+def _drop_overlaps(marks: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """Without those that begin within another."""
     end = 0
     for low, high in marks:
@@ -95,7 +95,7 @@ def _apart(marks: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
 # ---------------------------------------------------------------- lines
 
 
-def _written(milliseconds: int) -> bytes:
+def _format_time(milliseconds: int) -> bytes:
     time = datetime.fromtimestamp(milliseconds / 1000, UTC)
     return f'"{time:%Y-%m-%dT%H:%M:%S}.{milliseconds % 1000:03}Z"'.encode()
 
@@ -107,12 +107,12 @@ def _lines(path: Path, times: Sequence[bytes]) -> Iterator[Any]:
         mmap.mmap(fd, 0, access=mmap.ACCESS_READ) as data,
     ):
         for time in times if len(data) <= MOST_FILE_BYTES else ():
-            yield from _with(data, time)
+            yield from _lines_of_time(data, time)
 
 
-def _with(data: mmap.mmap, time: bytes) -> Iterator[Any]:
+def _lines_of_time(data: mmap.mmap, time: bytes) -> Iterator[Any]:
     """Lines of a time stand together, near enough to where they would if all were in the order of time."""
-    low, high = _around(data, time.strip(b'"'))
+    low, high = _find_time(data, time.strip(b'"'))
     at, count = data.find(time, low, high), 0
     if at < 0:
         at = data.find(time)
@@ -124,7 +124,7 @@ def _with(data: mmap.mmap, time: bytes) -> Iterator[Any]:
         at, count = data.find(time, end, max(high, end + WINDOW)), count + 1
 
 
-def _around(data: mmap.mmap, time: bytes) -> tuple[int, int]:
+def _find_time(data: mmap.mmap, time: bytes) -> tuple[int, int]:
     """Where lines of that time are, if those before it are older and those behind it newer."""
     low, high = 0, len(data)
     while high - low > WINDOW:
@@ -137,18 +137,18 @@ def _around(data: mmap.mmap, time: bytes) -> tuple[int, int]:
     return max(0, low - WINDOW), high + WINDOW
 
 
-def _used(line: Any) -> Iterator[str]:
+def _tool_texts(line: Any) -> Iterator[str]:
     """Of a line of Claude Code's: of an edit the file and the first line that is new; else all there is."""
     message = line.get("message") if isinstance(line, dict) else None
     content = message.get("content") if isinstance(message, dict) else None
     for block in content if isinstance(content, list) else ():
         if isinstance(block, dict) and block.get("type") == "tool_use":
-            yield from _given(block.get("input"))
+            yield from _input_texts(block.get("input"))
         elif isinstance(block, dict) and block.get("type") == "tool_result":
-            yield from _answered(block.get("content"))
+            yield from _result_texts(block.get("content"))
 
 
-def _answered(answer: Any) -> Iterator[str]:
+def _result_texts(answer: Any) -> Iterator[str]:
     parts = (
         [part.get("text") for part in answer if isinstance(part, dict)]
         if isinstance(answer, list)
@@ -157,7 +157,7 @@ def _answered(answer: Any) -> Iterator[str]:
     yield from (part for part in parts if isinstance(part, str))
 
 
-def _given(given: Any) -> Iterator[str]:
+def _input_texts(given: Any) -> Iterator[str]:
     edit = [given.get(key) for key in ("old_string", "new_string")] if isinstance(given, dict) else []
     match edit:
         case [str(old), str(new)]:

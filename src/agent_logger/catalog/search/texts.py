@@ -47,18 +47,20 @@ def texts_of(session: Session) -> list[Text]:
     texts = _texts(session)
     together = BORDER.join([piece for text in texts for piece in (text.text, text.tool, text.file)])
     redacted = hidden(COLOURS.sub("", together) if "\x1b" in together else together)
-    if redacted is together and _bindable(redacted) is redacted:
+    if redacted is together and _replace_surrogates(redacted) is redacted:
         return texts  # as nearly all are: with nothing to hide, and of whole characters
-    pieces = iter(_parted(_bindable(redacted), texts))
+    pieces = iter(_split(_replace_surrogates(redacted), texts))
     return [replace(text, text=next(pieces), tool=next(pieces), file=next(pieces)) for text in texts]
 
 
-def _parted(redacted: str, texts: list[Text]) -> list[str]:
+def _split(redacted: str, texts: list[Text]) -> list[str]:
     """One by one, if what is hidden seems to reach over two of them."""
     parts = redacted.split(BORDER)
     if len(parts) == 3 * len(texts):
         return parts
-    return [_bindable(hidden(piece)) for text in texts for piece in (text.text, text.tool, text.file)]
+    return [
+        _replace_surrogates(hidden(piece)) for text in texts for piece in (text.text, text.tool, text.file)
+    ]
 
 
 BORDER = "\n\x00\x1e\x00\n"
@@ -68,12 +70,10 @@ def _texts(session: Session) -> list[Text]:
     texts: list[Text] = []
     number = 0
     for exchange in session.exchanges:
-        if exchange.user_input:
-            typed = exchange.user_input[:MOST_CHARACTERS]
-            texts.append(Text(exchange.number, NO_TURN, INPUT, _milliseconds(exchange.started), text=typed))
-        if exchange.printed:
-            printed = exchange.printed[:MOST_CHARACTERS]
-            texts.append(Text(exchange.number, NO_TURN, TEXT, _milliseconds(exchange.started), text=printed))
+        for kind, text in ((INPUT, exchange.user_input), (TEXT, exchange.printed)):
+            if text:
+                at, beginning = _milliseconds(exchange.started), text[:MOST_CHARACTERS]
+                texts.append(Text(exchange.number, NO_TURN, kind, at, text=beginning))
         for turn in exchange.turns:
             texts += _turn_texts(exchange.number, number, turn)
             number += 1
@@ -88,15 +88,15 @@ def _turn_texts(exchange: int, number: int, turn: Turn) -> list[Text]:
     texts: list[Text] = []
     for block in turn.blocks:
         if block.kind == "tool_use":
-            texts.append(_called(exchange, number, block, results.pop(block.id or "", None)))
+            texts.append(_tool_text(exchange, number, block, results.pop(block.id or "", None)))
         elif block.text and (kind := KINDS.get(block.kind)):
             at = _milliseconds(block.at or turn.started)
             texts.append(Text(exchange, number, kind, at, text=block.text[:MOST_CHARACTERS]))
-    texts += [_called(exchange, number, None, result) for result in results.values()]
+    texts += [_tool_text(exchange, number, None, result) for result in results.values()]
     return texts
 
 
-def _called(exchange: int, number: int, use: Block | None, result: Block | None) -> Text:
+def _tool_text(exchange: int, number: int, use: Block | None, result: Block | None) -> Text:
     given = use.input if use else None
     strings = _strings(given)
     if result:
@@ -120,7 +120,7 @@ def _milliseconds(at: datetime | None) -> int:
     return 0 if micros == NEVER else micros // 1000
 
 
-def _bindable(text: str) -> str:
+def _replace_surrogates(text: str) -> str:
     """Halves of characters are in files of some, and in no database. The very text, if there are none."""
     if text.isascii():
         return text

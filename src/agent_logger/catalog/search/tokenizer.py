@@ -15,7 +15,7 @@ UNSPACED = re.compile(f"[{_RANGES}]")
 BEGIN, END = rf"(?<![^\W{_RANGES}])", rf"(?![^\W{_RANGES}])"  # of a word of other scripts, as `\b` for all
 
 
-def spaced(text: str) -> str:
+def space_words(text: str) -> str:
     """The text with blanks around each such character."""
     if text.isascii() or not text.encode("utf-8", "replace").translate(None, _BEFORE):
         return text

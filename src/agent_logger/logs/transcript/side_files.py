@@ -94,10 +94,7 @@ def _payloads(message: Message) -> Iterator[tuple[Place, str, Any]]:
     own = str(message.get("tool_use_id") or message.get("toolUseID") or message.get("uuid"))
     match message.get("type"):
         case "user" if isinstance(content, list):
-            for number, block in enumerate(content):
-                if isinstance(block, dict) and block.get("type") == "tool_result" and "content" in block:
-                    name = str(block.get("tool_use_id") or own)
-                    yield ("message", "content", number, "content"), name, block["content"]
+            yield from _tool_results(content, own)
             if "toolUseResult" in message:
                 yield ("toolUseResult",), f"{own}-result", message["toolUseResult"]
         case "tool_result" if "content" in message:
@@ -105,6 +102,13 @@ def _payloads(message: Message) -> Iterator[tuple[Place, str, Any]]:
         case "progress":
             for field in [name for name in message if name not in _OF_THE_LINE]:
                 yield (field,), f"{own}-{field}", message[field]
+
+
+def _tool_results(content: list[Any], message_name: str) -> Iterator[tuple[Place, str, Any]]:
+    for number, block in enumerate(content):
+        if isinstance(block, dict) and block.get("type") == "tool_result" and "content" in block:
+            name = str(block.get("tool_use_id") or message_name)
+            yield ("message", "content", number, "content"), name, block["content"]
 
 
 def _replaced(value: Any, place: Place, new: Any) -> Any:

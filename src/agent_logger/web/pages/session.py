@@ -15,7 +15,7 @@ from agent_logger.views.outline import NumberedTurn, Part, TextPart, Thought, To
 from agent_logger.views.pieces import Prose
 from agent_logger.web import charts, formatting
 from agent_logger.web.charts import Fall, Tick
-from agent_logger.web.pages.session_view import PageSegment, SessionView, agent_id
+from agent_logger.web.pages.session_view import ContextFall, PageSegment, SessionView, agent_id
 from agent_logger.web.site import session_url, site_of
 
 T = TypeVar("T")
@@ -190,18 +190,8 @@ class SessionRenderer:
         step = max(1, len(values) // STEPS)
         points = values[::step]
         numbers = [number for number, _ in points]
-        ranked_falls = sorted(
-            self._view.falls, key=lambda fall: (fall.compaction is None, fall.after - fall.before)
-        )
-        falls = [
-            Fall(
-                at=bisect_left(numbers, fall.turn),
-                text=f"Turn {fall.turn}: {fall.text}",
-                href=f"#turn-{fall.turn}",
-                kind="compacted" if fall.compaction else "",
-            )
-            for fall in ranked_falls[:MOST_MARKS]
-        ]
+        drawn = sorted(self._view.falls, key=lambda fall: (fall.compaction is None, fall.after - fall.before))
+        falls = [_fall(fall, bisect_left(numbers, fall.turn)) for fall in drawn[:MOST_MARKS]]
         return charts.area([size for _, size in points], falls, "Context by turn")
 
     def mini_map(self) -> Markup:
@@ -215,6 +205,15 @@ class SessionRenderer:
         return Markup().join(
             PLACEHOLDER.format(segment.key, segment.size * LINES_PER_TURN) for segment in segments
         )
+
+
+def _fall(fall: ContextFall, at: int) -> Fall:
+    return Fall(
+        at=at,
+        text=f"Turn {fall.turn}: {fall.text}",
+        href=f"#turn-{fall.turn}",
+        kind="compacted" if fall.compaction else "",
+    )
 
 
 def _tick(turns: list[Turn], first: int) -> Tick:
