@@ -1,5 +1,6 @@
 """Every command, setting and record type has its place in docs/, and what is shown there is true."""
 
+import ast
 import re
 import subprocess
 import sys
@@ -16,9 +17,12 @@ from agent_logger.config import SETTINGS
 from agent_logger.model import records
 from agent_logger.model.records import Kind, Record
 from tests.commands import run_command
+from tests.test_imports import MAY_IMPORT
 
 DOCS = Path(__file__).parents[1] / "docs"
 ROOT = DOCS.parent
+SOURCE = ROOT / "src/agent_logger"
+ARCHITECTURE = (DOCS / "ARCHITECTURE.md").read_text()
 FORMATS = (DOCS / "FORMATS.md").read_text()
 TYPES = [(kind, it) for kind, types in records.KINDS.items() for it in types]
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *(ROOT / "tests").glob("*/README.md")])
@@ -113,20 +117,57 @@ def test_every_link_leads_somewhere(page: Path) -> None:
             assert (page.parent / target).exists(), target
 
 
-def test_every_module_is_on_the_map() -> None:
-    named = re.findall(r"`([\w/.]+)`", (DOCS / "ARCHITECTURE.md").read_text())
-    known = {name.rstrip("/").removesuffix(".py").split("/")[-1] for name in named} | set(COMMANDS)
-    modules = (ROOT / "src/agent_logger").rglob("*.py")
-    assert {it.stem for it in modules if not it.stem.startswith("__")} <= known
+# ---------------------------------------------------------------- docs/ARCHITECTURE.md
+
+ANYTHING = {room for room, allowed in MAY_IMPORT.items() if allowed is None}  # but cli
+PLACEHOLDER = re.compile(r"<[a-z]+>")  # `agents/<agent>/` stands for every folder there
 
 
-def test_every_module_on_the_map_is_there() -> None:
-    """As the first column of its tables names them."""
-    rows = re.findall(r"^\| (`[^|]+) \|", (DOCS / "ARCHITECTURE.md").read_text(), re.MULTILINE)
-    named = {name for row in rows for name in re.findall(r"`([a-z_/]+(?:\.py)?)`", row)}
-    source = ROOT / "src/agent_logger"
-    there = {it.stem for it in source.rglob("*.py")} | {it.name for it in source.rglob("*") if it.is_dir()}
-    assert {it for it in named if it.rstrip("/").removesuffix(".py").split("/")[-1] not in there} == set()
+def rooms_on_the_map() -> list[str]:
+    """The folders and modules in the first column of the table of rooms, in its order."""
+    section = ARCHITECTURE.partition("\n## Rooms\n")[2].partition("\n## ")[0]
+    first_columns = re.findall(r"^\| ([^|]+) \|", section, re.MULTILINE)
+    return [name for column in first_columns for name in re.findall(r"`([^`]+)`", column)]
+
+
+def test_every_folder_with_modules_is_a_row_of_the_rooms() -> None:
+    """Modules beside the folders are rooms too."""
+    patterns = [re.compile(PLACEHOLDER.sub("[^/]+", re.escape(room))) for room in rooms_on_the_map()]
+    modules = [path.relative_to(SOURCE) for path in SOURCE.rglob("*.py")]
+    folders = {f"{module.parent.as_posix()}/" for module in modules if len(module.parts) > 1}
+    single = {module.name for module in modules if len(module.parts) == 1 and module.name[:2] != "__"}
+    rooms = folders | single
+    assert {room for room in rooms if not any(pattern.fullmatch(room) for pattern in patterns)} == set()
+
+
+def test_every_path_in_the_architecture_exists() -> None:
+    """Paths are those of the repository or of the package."""
+    spans = re.findall(r"`([a-z_][\w./<>-]*)`", ARCHITECTURE)
+    paths = {name for name in spans if "/" in name or name.endswith((".py", ".md", ".html"))}
+    assert set(rooms_on_the_map()) <= paths
+    globs = {name: PLACEHOLDER.sub("*", name).rstrip("/") for name in paths}
+    assert {
+        name for name, glob in globs.items() if not any(any(root.glob(glob)) for root in (ROOT, SOURCE))
+    } == set()
+
+
+def test_a_room_may_import_only_rooms_above_it_on_the_map() -> None:
+    rooms = [name.rstrip("/").removesuffix(".py") for name in rooms_on_the_map()]
+    assert set(MAY_IMPORT) <= set(rooms)
+    place_of = {room: place for place, room in enumerate(rooms)}
+    below = {
+        (room, other)
+        for room, allowed in MAY_IMPORT.items()
+        for other in (allowed if allowed is not None else set(MAY_IMPORT) - ANYTHING)
+        if place_of[other] >= place_of[room]
+    }
+    assert below == set()
+
+
+def test_every_module_has_a_docstring() -> None:
+    modules = [path for path in SOURCE.rglob("*.py") if path.stat().st_size]
+    silent = [path for path in modules if not ast.get_docstring(ast.parse(path.read_text()))]
+    assert [path.relative_to(SOURCE).as_posix() for path in silent] == []
 
 
 def test_the_readme_shows_the_demo_as_it_is(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ OptionalFlag = bool | UnsetType
 OptionalObject = Object | UnsetType
 
 
-class Span(Struct):
+class TimeSpan(Struct):
     start: Whole
     end: Whole | UnsetType = UNSET
 
@@ -42,7 +42,7 @@ class CacheTokens(Struct):
     write: Finite
 
 
-class Tokens(Struct):
+class MessageTokens(Struct):
     input: Finite
     output: Finite
     reasoning: Finite
@@ -136,7 +136,7 @@ class AssistantShape(MessageShape, kw_only=True):
     agent: str
     path: AssistantPath
     cost: Finite
-    tokens: Tokens
+    tokens: MessageTokens
     error: AssistantError | UnsetType = UNSET
     summary: OptionalFlag = UNSET
     variant: OptionalText = UNSET
@@ -155,13 +155,13 @@ class TextShape(PartShape, kw_only=True):
     text: str
     synthetic: OptionalFlag = UNSET
     ignored: OptionalFlag = UNSET
-    time: Span | UnsetType = UNSET
+    time: TimeSpan | UnsetType = UNSET
     metadata: OptionalObject = UNSET
 
 
 class ReasoningShape(PartShape, kw_only=True):
     text: str
-    time: Span
+    time: TimeSpan
     metadata: OptionalObject = UNSET
 
 
@@ -179,7 +179,7 @@ class PendingState(Struct):
 
 class RunningState(Struct):
     input: Object
-    time: Span
+    time: TimeSpan
     title: OptionalText = UNSET
     metadata: OptionalObject = UNSET
 
@@ -214,7 +214,7 @@ class StepStartShape(PartShape, kw_only=True):
 class StepFinishShape(PartShape, kw_only=True):
     reason: str
     cost: Finite
-    tokens: Tokens
+    tokens: MessageTokens
     snapshot: OptionalText = UNSET
 
 

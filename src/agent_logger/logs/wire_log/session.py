@@ -3,6 +3,10 @@
 Agents send their whole history again with every call. So of a request only the new messages are read: they hold the
 results of the tools that the last answer of its thread called, or what a person typed, which begins an exchange. The
 answer is a turn of the exchange that was in flight when its request came.
+
+An answer that was cut stays visible, `complete: false`. It counts with the usage that it reported, also if the client
+made the call again, and as unknown without one. An answer that the API ended with an error is not billed. An attempt
+without a message is no turn.
 """
 
 from collections.abc import Iterable, Sequence

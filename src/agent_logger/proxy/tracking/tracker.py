@@ -12,6 +12,11 @@ known beginning of its history, which must hold an answer of the model; else the
 
 The thread stands at its last call that was answered or is being answered. A call that failed or was cut moves nothing,
 but clients go on from it too, with or without what it asked.
+
+For each call the recorder asks `Tracker.request`, and appends `decision.before(request)` and the request's record. When
+the answer ends it calls `Tracker.answered`, and writes the fingerprint that this returns. `Tracker.commit` follows each
+batch. After a crash the records in the logs go to `Tracker.learn`, in their order; the answer to a request that is in
+the log already goes through `Tracker.resumed`.
 """
 
 from collections.abc import Callable, Collection, Sequence

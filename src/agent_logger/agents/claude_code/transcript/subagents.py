@@ -1,4 +1,8 @@
-"""The sub-agents of a Claude Code session: whose a file is, and which tool call started it."""
+"""The sub-agents of a Claude Code session: whose a file is, and which tool call started it.
+
+The meta file beside an agent's file names the tool call; else the result that names the agent does; else the prompt
+decides. Agents that only warm up the cache are `side`.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
