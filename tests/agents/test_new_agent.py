@@ -72,8 +72,8 @@ def test_it_is_listed_shown_counted_and_searched(home: Path) -> None:
     assert (row["id"], row["agent"], row["title"]) == (TALK, "notebook", "Count the zebras")
     shown = printed(home, "show", TALK[:8])
     assert "There are four zebras." in shown
-    usage = json.loads(printed(home, "usage", "--by", "agent", "--json"))
-    [group] = usage["groups"]
+    usage = json.loads(printed(home, "usage", "agent", "--json"))
+    [group] = usage["rows"]
     assert (group["key"], group["responses"]) == ("notebook", 1)
     assert group["cost_usd"] == pytest.approx(1000 * 1e-6 + 200 * 5e-6)
     assert TALK in printed(home, "search", "zebras", "--json")

@@ -110,14 +110,14 @@ class _DocumentMaker:
     def _complete(self) -> None:
         """Versions before 0.6 wrote no `agent`, no `parentID` and no `model` of a prompt, which the answers tell, and
         no `reason` why a step ended, which nothing tells."""
-        asked: str | None = None
+        prompt_id: str | None = None
         following = _Answers(list(self._messages.values()))
         for message in self._messages.values():
             is_prompt = message.value.get("role") == "user"
             self._add(
-                message, following.of_prompt(message) if is_prompt else _of_answer(message.value, asked)
+                message, following.of_prompt(message) if is_prompt else _of_answer(message.value, prompt_id)
             )
-            asked = message.id if is_prompt else asked
+            prompt_id = message.id if is_prompt else prompt_id
         for part in chain.from_iterable(self._parts.values()):
             if part.value.get("type") == "step-finish":
                 self._add(part, {"reason": "unknown"})
@@ -186,8 +186,8 @@ class _Answers:
         }
 
 
-def _of_answer(value: Object, asked: str | None) -> Object:
-    return {"parentID": asked, "agent": value.get("mode"), "mode": value.get("agent")}
+def _of_answer(value: Object, prompt_id: str | None) -> Object:
+    return {"parentID": prompt_id, "agent": value.get("mode"), "mode": value.get("agent")}
 
 
 # ---------------------------------------------------------------- the session

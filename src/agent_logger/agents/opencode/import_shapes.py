@@ -27,7 +27,7 @@ OptionalFlag = bool | UnsetType
 OptionalObject = Object | UnsetType
 
 
-class TimeSpan(Struct):
+class PartTimes(Struct):
     start: Whole
     end: Whole | UnsetType = UNSET
 
@@ -155,13 +155,13 @@ class TextShape(PartShape, kw_only=True):
     text: str
     synthetic: OptionalFlag = UNSET
     ignored: OptionalFlag = UNSET
-    time: TimeSpan | UnsetType = UNSET
+    time: PartTimes | UnsetType = UNSET
     metadata: OptionalObject = UNSET
 
 
 class ReasoningShape(PartShape, kw_only=True):
     text: str
-    time: TimeSpan
+    time: PartTimes
     metadata: OptionalObject = UNSET
 
 
@@ -179,7 +179,7 @@ class PendingState(Struct):
 
 class RunningState(Struct):
     input: Object
-    time: TimeSpan
+    time: PartTimes
     title: OptionalText = UNSET
     metadata: OptionalObject = UNSET
 
