@@ -73,6 +73,7 @@ def test_a_new_installation_has_nothing_wrong(home: Path) -> None:
         "proxy",
         "log",
         "damage",
+        "agents",
     ]
     assert not (home / ".agent-logger").exists()
     assert all(len(line) <= 110 for line in text.replace(str(home), "~").splitlines())

@@ -78,6 +78,7 @@ def examine(home: Path, proxies: list[ProxyReport]) -> Examined:
         *_recording(proxies),
         *_log_folders(home),
         *_damage(ours, theirs),
+        *_agents(),
         *_clients(proxies),
         *_unseen(home, proxies),
         *_hooks(),
@@ -245,6 +246,14 @@ def _damage(ours: _FilesRead, theirs: _FilesRead) -> Iterator[Finding]:
 
 
 # ---------------------------------------------------------------- agents
+
+
+def _agents() -> Iterator[Finding]:
+    """The agents that have a folder on this machine."""
+    folders = {agent.name: agent_folders(location) for agent, location in located()}
+    names = [name for name, paths in folders.items() if any(path.is_dir() for path in paths)]
+    text = f"reads the session files of {', '.join(names)}" if names else "none has session files here yet"
+    yield Finding(check="agents", mark="ok", text=text)
 
 
 def _clients(proxies: list[ProxyReport]) -> Iterator[Finding]:
