@@ -6,33 +6,26 @@ agent, and `--help` those of none.
 
 import re
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Literal, cast
+
+import msgspec
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import msgspec
-
-    from agent_logger.agents.import_documents import ImportDocument
-    from agent_logger.agents.prompt_history import Prompt
-    from agent_logger.agents.source_files import File, SourceFiles
+    from agent_logger.agents.contracts import AgentFiles, SessionReader
+    from agent_logger.agents.source_files import SourceFiles
     from agent_logger.files.sources import Source, StampCache
-    from agent_logger.messages.sdk import SdkMessage
-    from agent_logger.model.records import Identity
     from agent_logger.model.responses import ModelResponse
     from agent_logger.model.session import Session
-    from agent_logger.providers.answer import Json
-    from agent_logger.providers.request_body import RequestBody
 
 SINGLE_FILE = "agent_logger.agents.single_file"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentLocation:
+class AgentLocation(msgspec.Struct, frozen=True, kw_only=True):
     """Where an agent keeps its sessions. Patterns are matched below each of its folders, name by name; `**` is
     everything from there on."""
 
@@ -51,8 +44,7 @@ class AgentLocation:
     shared: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WireIdentity:
+class WireIdentity(msgspec.Struct, frozen=True, kw_only=True):
     """How the agent's calls are recognised by a proxy."""
 
     user_agents: tuple[str, ...] = ()  # how the user agent or the originator begins, in lower case
@@ -67,8 +59,7 @@ class WireIdentity:
     match_files_by: Literal["response_ids", "words"] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunSupport:
+class RunSupport(msgspec.Struct, frozen=True, kw_only=True):
     """The command line of the agent, as far as `run` must understand it."""
 
     executable: str
@@ -86,8 +77,7 @@ class RunSupport:
     example: str | None = None  # a command line that is recorded, where the executable alone is not
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProxySetup:
+class ProxySetup(msgspec.Struct, frozen=True, kw_only=True):
     """What sends the agent through the proxy."""
 
     variable: str | None = None
@@ -96,16 +86,14 @@ class ProxySetup:
     hint: str | None = None  # what to do, where `env` does not
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportSupport:
+class ImportSupport(msgspec.Struct, frozen=True, kw_only=True):
     """How a session gets into the agent's database: by a command of its own."""
 
     command: tuple[str, ...]  # that a document follows
     documents: str  # module with `ImportDocuments`
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Agent:
+class Agent(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     location: AgentLocation | None = None
     main_file: re.Pattern[str] | None = None  # how the path of a session's main file ends
@@ -176,68 +164,3 @@ class Agent:
 @cache
 def module(name: str) -> ModuleType:
     return import_module(name)
-
-
-# ---------------------------------------------------------------- what the named modules have
-
-
-class AgentFiles(Protocol):
-    """Finding and opening the files of one agent."""
-
-    def discover(
-        self, agent: Agent, folders: Sequence["Path"], cache: "StampCache", skip: Container[str], /
-    ) -> Iterator["Source"]: ...
-
-    def open_session(self, source: "Source", /) -> "SourceFiles": ...
-
-    def begins_session(self, first: bytes, /) -> bool:
-        """Whether a main file begins with these bytes."""
-
-
-class DatabaseFiles(AgentFiles, Protocol):
-    """The same of an agent whose main files are databases."""
-
-    def sessions_in(self, agent: Agent, path: "Path", cache: "StampCache", /) -> Iterator["Source"]: ...
-
-
-class SessionReader(Protocol):
-    """From the files of a session to what happened in it. Reads what it is given and opens nothing."""
-
-    def session_of(self, source: "SourceFiles", /) -> "Session": ...
-
-    def responses_of(self, source: "SourceFiles", /) -> Iterator["ModelResponse"]: ...
-
-    def parent_of(self, source: "SourceFiles", /) -> str | None: ...
-
-
-class CallShapes:
-    """What the calls of one agent look like; these are those of an agent of which nothing is known."""
-
-    def is_side(self, body: "RequestBody", units: Sequence["msgspec.Raw"], *, has_id: bool) -> bool:
-        """Whether the call is beside the conversation: a title, a classifier, a router, a warm-up."""
-        return False
-
-    def session_in(self, body: "RequestBody", *, is_own: bool) -> "Identity | None":
-        """The session that a request body names. `is_own`: the call is known to be of this agent."""
-        return None
-
-
-class ImportDocuments(Protocol):
-    """From the rows of a session to a document that the agent imports."""
-
-    def import_document(self, file: "File", /) -> "ImportDocument":
-        """Raises `SourceError`."""
-
-
-class OutputReader(Protocol):
-    """One agent's lines, as it prints them."""
-
-    def read(self, line: bytes) -> "list[SdkMessage]":
-        """The messages of one JSON object; none if it is not one of the agent's."""
-
-
-class PromptReader(Protocol):
-    """The lines of a history of prompts."""
-
-    def prompt_of(self, value: "Json", /) -> "tuple[str | None, Prompt]":
-        """The session that a line names, and what was typed in it."""

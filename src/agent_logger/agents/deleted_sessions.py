@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import cast
 
 from agent_logger.agents import prompt_history
-from agent_logger.agents.base import Agent, PromptReader, module
+from agent_logger.agents.base import Agent, module
 from agent_logger.agents.claude_code.naming import is_id
+from agent_logger.agents.contracts import PromptReader
 from agent_logger.agents.prompt_history import Prompt
 from agent_logger.agents.source_files import File
 from agent_logger.errors import SourceError

@@ -7,7 +7,6 @@ may write to must not lead us out of it, nor keep us busy for ever.
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from glob import escape
 from itertools import islice
 from pathlib import Path
 
@@ -51,6 +50,8 @@ def fits(parts: Sequence[str], pattern: Sequence[str]) -> bool:
 
 def beside(patterns: Iterable[str], parts: tuple[str, ...]) -> list[list[str]]:
     """What goes with a main file, by its path below a folder of the agent: patterns for `matching`."""
+    from glob import escape
+
     *above, _ = folder = [escape(part) for part in parts[:-1]] or [""]
     names = {
         "folder": "/".join(folder),

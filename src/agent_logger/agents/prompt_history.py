@@ -15,7 +15,7 @@ from agent_logger.agents.source_files import File
 from agent_logger.model.session import LOST, Exchange, Session
 
 if TYPE_CHECKING:
-    from agent_logger.agents.base import PromptReader
+    from agent_logger.agents.contracts import PromptReader
 
 _EVERY_LINE = re.compile(rb"(?!)")
 

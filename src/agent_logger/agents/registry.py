@@ -3,10 +3,13 @@
 import re
 from collections.abc import Iterator
 from functools import cache
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from agent_logger.agents import claude_code, codex, gemini_cli, opencode, pi, qwen_code
-from agent_logger.agents.base import Agent, AgentLocation, CallShapes, WireIdentity, module
+from agent_logger.agents.base import Agent, AgentLocation, WireIdentity, module
+
+if TYPE_CHECKING:
+    from agent_logger.agents.contracts import CallShapes
 
 AGENTS: tuple[Agent, ...] = (
     claude_code.AGENT,
@@ -47,7 +50,7 @@ def wire_of(name: str | None) -> WireIdentity:
 
 
 @cache
-def calls_of(name: str | None) -> CallShapes | None:
+def calls_of(name: str | None) -> "CallShapes | None":
     """What the calls of an agent look like; none if nothing is known of them."""
     calls = wire_of(name).calls
     return cast("CallShapes", module(calls).CALLS) if calls else None

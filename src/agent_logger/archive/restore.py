@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Literal, NamedTuple, cast
 
 from agent_logger import platform
-from agent_logger.agents.base import Agent, AgentLocation, ImportDocuments, ImportSupport, module
+from agent_logger.agents.base import Agent, AgentLocation, ImportSupport, module
+from agent_logger.agents.contracts import LONGEST_NAME, ImportDocument, ImportDocuments, LeftOutRow
 from agent_logger.agents.folders import agent_folders
-from agent_logger.agents.import_documents import LONGEST_NAME, ImportDocument, LeftOutRow
 from agent_logger.agents.locations import beside, fits
 from agent_logger.agents.registry import agent_called
 from agent_logger.agents.source_files import File

@@ -4,7 +4,8 @@ from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import NamedTuple, cast
 
-from agent_logger.agents.base import Agent, DatabaseFiles, module
+from agent_logger.agents.base import Agent, module
+from agent_logger.agents.contracts import DatabaseFiles
 from agent_logger.agents.registry import agent_called, reader_of
 from agent_logger.agents.source_files import SourceFiles
 from agent_logger.archive.copy import generations

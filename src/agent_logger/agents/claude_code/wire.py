@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from agent_logger.agents.base import CallShapes
+from agent_logger.agents.contracts import CallShapes
 from agent_logger.model.records import Identity
 from agent_logger.providers.request_body import RequestBody, named_id, only_text, text, value
 

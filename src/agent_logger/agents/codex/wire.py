@@ -1,6 +1,6 @@
 """The calls of Codex: its sessions in `prompt_cache_key`."""
 
-from agent_logger.agents.base import CallShapes
+from agent_logger.agents.contracts import CallShapes
 from agent_logger.model.records import Identity
 from agent_logger.providers.request_body import RequestBody, named_id, text
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from agent_logger.agents.import_documents import LONGEST_NAME, ImportDocument, LeftOutRow
+from agent_logger.agents.contracts import LONGEST_NAME, ImportDocument, LeftOutRow
 from agent_logger.agents.opencode.import_shapes import (
     FileDiff,
     Finite,

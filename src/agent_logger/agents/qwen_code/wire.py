@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from agent_logger.agents.base import CallShapes
+from agent_logger.agents.contracts import CallShapes
 from agent_logger.providers.request_body import RequestBody, only_text
 
 KEEPS_MEMORY = "You are now acting as the managed memory"

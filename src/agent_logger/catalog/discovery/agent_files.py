@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from agent_logger.agents.base import Agent
-from agent_logger.agents.folders import agent_folders
+from agent_logger.agents.folders import agent_folders, named_files
 from agent_logger.agents.registry import AGENTS
 from agent_logger.files.sources import PROMPTS_ONLY, FileStamps, Source, StampCache, stat_of
 
@@ -27,7 +27,7 @@ def sessions_of(agent: Agent, remembered: StampCache) -> Iterator[Source]:
     if agent.reader is None or agent.location is None:
         return
     folders = agent_folders(agent.location)
-    if agent.location.file_variable or any(folder.is_dir() for folder in folders):
+    if any(folder.is_dir() for folder in folders) or named_files(agent.location, folders):
         yield from agent.discover(folders, remembered)
 
 

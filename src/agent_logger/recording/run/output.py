@@ -10,7 +10,8 @@ from collections.abc import Iterator
 import msgspec
 from msgspec import Raw
 
-from agent_logger.agents.base import OutputReader, module
+from agent_logger.agents.base import module
+from agent_logger.agents.contracts import OutputReader
 from agent_logger.agents.registry import agent_called
 from agent_logger.messages import sdk
 from agent_logger.messages.sdk import STDERR, UNKNOWN, SdkMessage
