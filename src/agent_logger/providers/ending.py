@@ -43,7 +43,7 @@ def is_whole_json(body: bytes) -> bool:
 
 
 def is_answered(status: int | None) -> bool:
-    """Whether a model may have answered: the status is a success, or that of a WebSocket message, which has none."""
+    """Whether a model may have answered: the status is a success, or 101, which the messages of a WebSocket have."""
     return status is not None and (200 <= status < 300 or status == 101)
 
 
