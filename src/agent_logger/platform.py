@@ -151,7 +151,7 @@ class NoLocksError(Exception):
 
 
 def lock(held: Held, *, shared: bool = False) -> bool:
-    """Own the file until it is closed, alone or shared with others. Returns `False` if another process owns it."""
+    """Lock the file until it is closed, alone or shared with others. Returns `False` if another process holds it."""
     try:
         fcntl.flock(held.fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
