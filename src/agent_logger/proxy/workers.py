@@ -1,4 +1,4 @@
-"""Further workers: processes with a relay and a spool of their own on the proxy's port, replaced when they die.
+"""The further workers: processes with a relay and a spool of their own on the proxy's port, replaced when they die.
 
 Each sends the proxy, over a pipe, the credentials it sees, because the recorder listens to the proxy only, and once a
 second its status.
