@@ -347,8 +347,8 @@ def _settings_like(key: str) -> str:
 
 
 def _config_file(given: str | None) -> Path | None:
-    """`--config`, or the home's file if it is there. Never the working folder's: a repository
-    must not choose an upstream or a command."""
+    """The file of `--config`, or the home's file if it is there. Never the working folder's: a repository must not
+    choose an upstream or a command."""
     if given is not None:
         return _absolute(given)
     usual = home() / "config.toml"
@@ -408,7 +408,7 @@ def home() -> Path:
 
 
 def debug() -> bool:
-    """`AGENT_LOGGER_DEBUG=1`: unexpected errors show their traceback."""
+    """Whether `AGENT_LOGGER_DEBUG=1` is set: then unexpected errors show their traceback."""
     return os.environ.get(f"{PREFIX}DEBUG", "") not in ("", "0")
 
 

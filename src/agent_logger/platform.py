@@ -163,7 +163,7 @@ def lock(held: Held, *, shared: bool = False) -> bool:
     return True
 
 
-LOOK_SECONDS = 0.1  # for which somebody who only looks may have the lock, on a busy machine
+LOOK_SECONDS = 0.1  # for which a process that only looks may have the lock, on a busy machine
 
 
 def lock_past_looks(held: Held) -> bool:

@@ -1,4 +1,4 @@
-"""Opening files of others: for reading alone, and only what is a regular file at that very place.
+"""Opening files of others: for reading alone, and only a regular file at that very place.
 
 Symbolic links are not followed, FIFOs and devices not opened: a folder that any program may write to must not lead us
 out of it, make us wait, or move a tape.
@@ -113,7 +113,7 @@ def _sealed_chunks(path: Path) -> Iterator[bytes]:
 
 
 def existing(path: Path) -> Path | None:
-    """The file of that name, or its sealed form; none if neither is there, or it is no regular file."""
+    """The file of that name, or its sealed form; `None` if neither is there, or it is no regular file."""
     if _is_regular(path):
         return path
     sealed = path.with_name(path.name + SEALED)
@@ -128,7 +128,7 @@ def _is_regular(path: Path) -> bool:
 
 
 def text(path: Path, most_bytes: int) -> str | None:
-    """The beginning of a file; none if it is not there or cannot be read."""
+    """The beginning of a file; `None` if it is not there or cannot be read."""
     pieces: list[bytes] = []
     left = most_bytes
     for chunk in chunks(path):

@@ -1,4 +1,4 @@
-"""Reading a file of lines, plain or sealed, whoever wrote it."""
+"""Reading a file of lines, plain or sealed, ours or another program's."""
 
 import os
 import stat

@@ -10,7 +10,7 @@ from agent_logger.clock import CLOCK
 from agent_logger.files.append import append_shared
 from agent_logger.home.layout import facts_path
 
-_unwritten: dict[Path, dict[Path, None]] = {}  # by home: folders that it could not be told of
+_unwritten: dict[Path, dict[Path, None]] = {}  # by home: folders that could not be written to it
 
 
 def register_log_folder(home: Path, folder: Path, *, warns: bool = True) -> None:

@@ -234,7 +234,7 @@ class Journal:
             return ours and self._attempt(lambda: self._rename(name)) and self.name == name
 
     def close(self) -> None:
-        """Leave the log to whoever wants it next. The last sync is up to the upkeep."""
+        """Leave the log to its next owner. The upkeep does the last sync."""
         with self._exclusive() as ours:
             if ours:
                 self.last_chance()
@@ -507,7 +507,7 @@ class Journal:
             if ours and self._failure:
                 self._attempt(lambda: None)
             if ours and self._part and not self._part.is_in_place():
-                self._close_part()  # somebody removed the log: the next record begins it anew
+                self._close_part()  # somebody removed the log: the next record begins a new one
         self._write_gitignore()
         self._watch_space()
         return bool(self._dirty or self._failure)

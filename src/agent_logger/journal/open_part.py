@@ -89,11 +89,11 @@ class OpenPart:
         if self.file == first:
             self._says_nothing_yet = True
             return
-        reason = claimed.reason or "owned"  # none: whoever created it died before it could say
+        reason = claimed.reason or "owned"  # none: its creator died before it could say
         self._append_part_record(reason, before.part or self._previous(reason))
 
     def _previous(self, reason: PartReason) -> str | None:
-        """The part whose end this one begins at; none if somebody else is still writing to it."""
+        """The part whose end this one begins at; `None` if somebody else is still writing to that."""
         if reason in ("owned", "no_locks", "linked"):
             return None
         return ids_of(PartFile(self.file.folder, self.file.name, self.file.number - 1)).part

@@ -1,8 +1,8 @@
 """Which part of a log a process may append to.
 
-A part has one owner, who holds a lock on it until it closes the file or dies. Whoever does not get
-the lock begins a new part, so nobody waits and no two writers share a file: a line that one of them
-left torn would take the other's next line with it.
+A part has one owner, which holds a lock on it until it closes the file or dies. A process that does not get the lock
+begins a new part, so nobody waits and no two writers share a file: a line that one of them left torn would take the
+other's next line with it.
 """
 
 import errno

@@ -89,7 +89,7 @@ def seal(part: PartFile) -> Sealed | None:
     try:
         if not _is_free(held):
             return None
-        if part.is_sealed():  # by somebody who was killed before the last step
+        if part.is_sealed():  # by a process that was killed before the last step
             _compare(held, part.sealed_path)
         else:
             _pack(held, part)

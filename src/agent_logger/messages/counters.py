@@ -67,7 +67,7 @@ class Work:
     is_new: bool = False  # the agent was started without a session to go on with
     has_agents: bool = False  # a sub-agent worked, or was started
     has_compaction: bool = False  # behind a response; a history that came from elsewhere explains nothing
-    is_seen: bool = False  # responses were told; else the result is all there is
+    is_seen: bool = False  # responses were reported; else the result is all there is
     models: set[str] = field(default_factory=set)  # of the main thread
     context: dict[str, tuple[int, ...]] = field(default_factory=dict)  # by response: what was read
 

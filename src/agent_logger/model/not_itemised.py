@@ -56,7 +56,7 @@ class Remainder(NamedTuple):
     stretch: Stretch
     model: str | None
     usage: Usage | None
-    is_sum: bool  # of an exchange that no response was told of: there was one at least
+    is_sum: bool  # of an exchange whose responses nobody reported: there was one at least
 
 
 def in_flight_until(total: ClientTotal) -> float | None:

@@ -127,7 +127,8 @@ CostFrom = Literal["since_last_result", "difference", "own"]
 
 
 class ExchangeStats(Struct, frozen=True, kw_only=True):
-    """What a result says of its exchange. Of the client's counters, the difference that this exchange made."""
+    """The figures of a result for its exchange. Of the client's counters, they hold the difference that this exchange
+    made."""
 
     num_turns: int | None
     duration_ms: int | None
@@ -141,7 +142,7 @@ class ExchangeStats(Struct, frozen=True, kw_only=True):
     reported_total_cost_usd: float | None = None  # the client's counter, as it came
     reported_duration_api_ms: int | None = None  # likewise
     reported_model_usage: Json = UNSET  # likewise
-    # The counters hold an earlier history that is not known here: no difference can be told.
+    # The counters hold an earlier history that is not known here: no difference can be computed.
     inherited: bool = False
     model_usage: Json = UNSET  # by model, sub-agents and side requests included
     cache_creation_1h: int | None = None  # part of `cache_creation`
@@ -419,7 +420,7 @@ class Verbatim(Record, frozen=True, kw_only=True, tag="verbatim"):
 
 
 class Hook(Record, frozen=True, kw_only=True, tag="hook"):
-    """What an agent told its hook, in a file of its own."""
+    """The input that an agent gave its hook, in a file of its own."""
 
     ts: str
     input: Json = UNSET
@@ -573,7 +574,7 @@ def _lifted(line: bytes, version: int) -> bytes:
 
 
 def as_text(data: bytes) -> tuple[str, Encoding | None]:
-    """Bytes for a JSON string, and the encoding to write beside it: none if they are plain UTF-8."""
+    """Bytes as text for a JSON string, and the encoding to write beside it: `None` if they are plain UTF-8."""
     try:
         return data.decode("utf-8"), None
     except UnicodeDecodeError:

@@ -147,7 +147,7 @@ class Turn(Model, frozen=True, kw_only=True, gc=False):
     witnesses: frozenset[Witness] = frozenset()
     complete: bool = True
     error: str | None = (
-        None  # what the API told in place of the rest of the answer; unless it tells a usage, not billed
+        None  # what the API sent in place of the rest of the answer; not billed unless it has a usage
     )
     is_sum: bool = False  # `usage` is that of the whole exchange: its client does not tell more
     joined_by: JoinedBy | None = None  # how several witnesses' copies were known; `order` is a guess
@@ -223,7 +223,7 @@ class ClientTotal(Model, frozen=True, kw_only=True, gc=False):
     models: tuple[ModelTotal, ...]
     started: datetime | None = None
     ended: datetime | None = None
-    message_ids: tuple[str, ...] = ()  # of the responses that this witness was told of in it
+    message_ids: tuple[str, ...] = ()  # of the responses in it that this witness got
     is_whole: bool = True  # with sub-agents and side calls; else the main thread alone
     exchange: int | None = None  # its number, if it is one
 
@@ -275,7 +275,7 @@ class SubAgent(Model, frozen=True, kw_only=True, gc=False):
 
     thread: str  # its turns'
     parent_thread: str = MAIN
-    tool_use_id: str | None = None  # the call that started it, if it can be told
+    tool_use_id: str | None = None  # the call that started it, if that is known
     kind: str | None = None  # the client's word for what it is good at
     description: str | None = None
 
@@ -326,8 +326,8 @@ class Session(Model, frozen=True, kw_only=True, gc=False):
     prompts_only: bool = False  # the agent's file is gone; its history has what was typed
     main_missing: bool = False  # the session's main file is gone; the files of its sub-agents are left
     reported_cost_usd: float | None = None  # what the client says that all of it cost
-    hooked: bool = False  # hooks of its agent told of it
-    end_reason: str | None = None  # as they were told: `clear`, `logout`, `prompt_input_exit`, ...
+    hooked: bool = False  # hooks of its agent reported it
+    end_reason: str | None = None  # as they reported it: `clear`, `logout`, `prompt_input_exit`, ...
     compactions: Sequence[Compaction] = ()
     context_files: Sequence[ContextFile] = ()  # which instructions and settings applied, where that was noted
     inherited: Inherited | None = None  # what came before the fork; none: nothing, or it is not known

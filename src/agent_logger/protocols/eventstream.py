@@ -56,6 +56,6 @@ def _event(payload: bytes) -> ServerSentEvent:
         if decoded.bytes is not None:
             return ServerSentEvent(b"", binascii.a2b_base64(decoded.bytes))
     except (ValueError, RecursionError):
-        return ServerSentEvent(b"", payload)  # whoever reads it says that it is damaged
+        return ServerSentEvent(b"", payload)  # its reader reports the damage
     error = {"type": "exception", "message": decoded.message}
     return ServerSentEvent(b"error", msgspec.json.encode({"type": "error", "error": error}))

@@ -18,7 +18,7 @@ FIELD = rb"%b++:%b*+" % (TOKEN, TEXT)
 # failed round has read (tests/test_patterns.py). An atomic group is right too, but takes 150 bytes of memory per round.
 _QUOTED = rb'"(?:[^\x00-\x08\x0a-\x1f\x7f"\\]|\\' + TEXT + rb'|(?!))*+"'
 _TRAILER = re.compile(FIELD + rb"\r\n")
-# RFC 9112 allows blanks before the semicolon; not all who read it do.
+# RFC 9112 allows blanks before the semicolon; not all readers do.
 _CHUNK = re.compile(
     rb"([0-9A-Fa-f]{1,15})(?:;[ \t]*%b++(?:[ \t]*=[ \t]*(?:%b++|%b))?|(?!))*+\r\n" % (TOKEN, TOKEN, _QUOTED)
 )

@@ -50,8 +50,8 @@ class Answer:
     message_id: str | None = None
     model: str | None = None
     stop_reason: str | None = None  # the provider's own word
-    usage: Usage | None = None  # of what is not complete, as far as it was told
-    raw_usage: Any | None = None  # as the provider told it
+    usage: Usage | None = None  # of what is not complete, as far as it came
+    raw_usage: Any | None = None  # as the provider sent it
     service_tier: str | None = None
     # It came to its own end, and all of it could be read; an error's body may do that too.
     complete: bool = False

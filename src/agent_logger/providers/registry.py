@@ -48,7 +48,7 @@ OLLAMA = Dialect("ollama", Ollama, request_outline.ollama)
 EMBEDDINGS = Dialect("embeddings", Embeddings, request_outline.embeddings)
 
 _ANY = ""
-# By the path, for gateways offer several dialects; the provider tells who is meant where a path does not.
+# By the path, for gateways offer several dialects; the provider decides where a path does not.
 _ENDPOINTS = tuple(
     (provider, re.compile(path + r"$"), dialect)
     for provider, path, dialect in (

@@ -38,7 +38,7 @@ def attended(
 def _stop_with_the_other() -> None:
     try:
         sys.stdin.read()
-        with suppress(OSError, NoLocksError):  # then it cannot be told who uses us
+        with suppress(OSError, NoLocksError):  # then we cannot know who uses us
             _alone.append(until_unused(config.home(), os.getpid()))
     finally:  # whatever became of that: nobody else would end us
         os.kill(os.getpid(), signal.SIGTERM)

@@ -25,7 +25,7 @@ BASE_URLS: Mapping[str, str] = {
 }
 OPENCODE = "OPENCODE_CONFIG_CONTENT"
 ANTHROPIC = "ANTHROPIC_BASE_URL"
-# Claude Code turns tool search off for a base URL that is not Anthropic's, unless it is told to keep it.
+# Claude Code turns tool search off for a base URL that is not Anthropic's, unless a variable says to keep it.
 BESIDE: Mapping[str, str] = {"ENABLE_TOOL_SEARCH": "true"}
 CONNECT_SECONDS = 0.5
 

@@ -56,7 +56,9 @@ class Announcement:
     def __init__(self, home: Path, state: ProxyState | PageState) -> None:
         platform.make_folder(home)
         path = _path(home, type(state), state.pid)
-        hidden = path.with_name(f".{path.name}")  # until it is locked: whoever looked before would remove it
+        hidden = path.with_name(
+            f".{path.name}"
+        )  # until it is locked: a process that looked before would remove it
         hidden.unlink(missing_ok=True)
         self._held = platform.open_file(hidden, create=True)
         platform.lock(self._held)
@@ -104,7 +106,7 @@ def _read(path: Path, kind: type[S]) -> S | None:
 
 
 def _remove(path: Path) -> None:
-    path.unlink(missing_ok=True)  # first: who comes after that, and finds no users, finds no proxy either
+    path.unlink(missing_ok=True)  # first: a process that comes later and finds no users finds no proxy either
     pid = path.name.removesuffix(_SUFFIX).rpartition("-")[2]
     _users_path(path.parent, pid).unlink(missing_ok=True)
 

@@ -1,4 +1,4 @@
-"""The table of dialects: who a message is by, and its blocks."""
+"""The table of dialects: the author of a message, and its blocks."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -38,7 +38,7 @@ CLOCK_SECONDS = 60.0  # by which the clocks of a file system and of a process ma
 ROOM_SHARE = 4  # open calls may need a quarter of the spool, and hold on to half of it
 
 log = logging.getLogger("agent_logger.proxy")
-Steps = Callable[[str], None]  # told after each step, for tests
+Steps = Callable[[str], None]  # called after each step, for tests
 
 
 class Open(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -37,7 +37,7 @@ SCAN_SECONDS = 0.25
 CHECKPOINT_SECONDS = 1.0
 STATUS_SECONDS = 1.0
 SEAL_FIRST_SECONDS, SEAL_SECONDS = 60.0, 3600.0
-GIVE_UP_SECONDS = 10.0  # with a disk that fails, once told to finish
+GIVE_UP_SECONDS = 10.0  # with a disk that fails, once asked to finish
 FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS = 0.01, 0.5
 
 log = logging.getLogger("agent_logger.proxy")

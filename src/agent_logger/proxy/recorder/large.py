@@ -167,7 +167,7 @@ class LargeBody:
     """A body on its way to a file. `path` is a name that nobody else uses."""
 
     def __init__(self, path: Path, how: BodyPolicy, disk: Disk, also: Callable[[bytes], None]) -> None:
-        self._how, self._also = how, also  # told the text, its encoding undone
+        self._how, self._also = how, also  # gets the text, its encoding undone
         self._hmac = hmac.new(how.key, digestmod="sha256")
         self._size = 0
         self._window = Window(how.redactor, how.place)

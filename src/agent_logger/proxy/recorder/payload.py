@@ -71,7 +71,7 @@ class StoredBody:
     file_bytes: int = 0
     recoded: bool = False
     redactions: tuple[Redaction, ...] = ()
-    stream_ended: bool | None = None  # of one in a file: whether its last event was seen, if that can be told
+    stream_ended: bool | None = None  # of one in a file: whether its last event was seen, if that is known
     pieces: Pieces = ()  # the text, chunk by chunk
     starts: Sequence[int] = ()  # when these began
 
@@ -87,7 +87,7 @@ class BodyPolicy(NamedTuple):
     redactor: Redactor
     place: str
     encoding: str = ""  # its Content-Encoding
-    stream: bool = False  # told chunk by chunk
+    stream: bool = False  # recorded chunk by chunk
     end: re.Pattern[bytes] | None = None  # of the stream, if it is too large to be read
 
     @property

@@ -17,7 +17,7 @@ MOST_EARLIER = 64
 Values = Callable[
     [SpoolFollower, Sequence[Mask]], Mapping[int, bytes]
 ]  # of a relay's credentials, as far as known
-TakeLasting = Callable[[], Sequence[bytes]]  # credentials that any relay told to look for, each once
+TakeLasting = Callable[[], Sequence[bytes]]  # credentials that any relay asked to look for, each once
 
 
 class Unmask:
@@ -27,7 +27,7 @@ class Unmask:
         self._secrets: OrderedDict[tuple[str, frozenset[int], int], Secrets] = OrderedDict()
         self._earlier: OrderedDict[bytes, None] = (
             OrderedDict()
-        )  # what all relays have told to look for, the newest last
+        )  # what all relays have asked to look for, the newest last
         self._generation = 0  # of these
 
     def forget(self, relay: str) -> None:

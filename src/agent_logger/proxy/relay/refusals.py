@@ -13,7 +13,7 @@ from agent_logger.model.redaction.redactor import credentials_in_any_form
 from agent_logger.proxy.relay.masks import Credentials, Masker
 from agent_logger.proxy.spool.frames import AnyFrame, Refusal, RefusalsFrame
 
-PER_MINUTE, PER_DAY = 100, 1000  # that are told one by one, by all relays of a proxy together
+PER_MINUTE, PER_DAY = 100, 1000  # reported one by one, by all relays of a proxy together
 TOLD_BYTES = 2048  # of a head; half of them are kept, the rest tells whether a key is cut in two there
 SUMMARY_SECONDS = 10.0  # between counts
 _MINUTE, _DAY = 60.0, 86_400.0

@@ -156,7 +156,7 @@ class Spool:
         self._segment_bytes, self._segment_seconds = segment_bytes, segment_seconds
         self._idle_seconds = min(IDLE_SECONDS, segment_seconds)
         self._credentials: OrderedDict[bytes, int] = OrderedDict()  # those asked for last, by index
-        self._lasting: OrderedDict[bytes, int] = OrderedDict()  # those of them that were told as lasting
+        self._lasting: OrderedDict[bytes, int] = OrderedDict()  # those of them that were sent as lasting
         self._indexes = 0
         self._handover = threading.Lock()  # held for a few statements, never while something is written
         self._waiting: list[bytes] = []  # head, body, head, body
@@ -410,7 +410,7 @@ class Spool:
         try:
             space = os.statvfs(self.folder)
         except FileNotFoundError:
-            return self._disk_bytes * DISK_SHARE  # removed this moment; it will be begun anew
+            return self._disk_bytes * DISK_SHARE  # removed this moment; it will be made again
         return space.f_bavail * space.f_frsize
 
     def _begin_segment(self, number: int) -> None:

@@ -130,7 +130,7 @@ class HistoryIndex:
 
     def touch(self, branch: Branch, ts: str) -> None:
         """Mark a branch as the last active one. The order is that of events, even while the clock is behind an earlier
-        time; after a restart only the clock's times are left to go by."""
+        time; after a restart only the clock's times are known."""
         latest, number = self._active
         self._active = branch.active = max(latest, ts), number + 1
         self.roots.move_to_end(branch.root)

@@ -132,7 +132,7 @@ class Table:
 
     def close(self) -> None:
         if self._connection:
-            with contextlib.suppress(sqlite3.Error):  # what it could not write will be made anew
+            with contextlib.suppress(sqlite3.Error):  # what it could not write will be rebuilt
                 self._connection.close()
             self._connection = None
 
