@@ -1,4 +1,4 @@
-"""Modules by the names that they had before they moved; an import by such a name warns."""
+"""The table of modules that moved, by their former names; an import by a former name warns."""
 
 import warnings
 from importlib import import_module

@@ -25,7 +25,8 @@ class Clock(NamedTuple):
         return timestamp(self.wall())
 
     def uuid7(self) -> str:
-        """Sorts by time where the clock is right; unique by its 74 random bits where it is not."""
+        """Return a UUIDv7. It sorts by time where the clock is right, and is unique by its 74 random bits where it is
+        not."""
         milliseconds = max(0, int(self.wall() * 1000)) & (1 << 48) - 1
         random = int.from_bytes(os.urandom(10))
         high = milliseconds << 16 | 0x7000 | random >> 68

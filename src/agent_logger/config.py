@@ -136,7 +136,7 @@ class CommandSetting(SettingKind):
 
 
 class Origin(NamedTuple):
-    """One upstream: scheme, host and port exactly. An IPv6 host is without brackets."""
+    """An upstream: scheme, host and port exactly. An IPv6 host is without brackets."""
 
     scheme: str
     host: str
@@ -202,7 +202,7 @@ class Origins(SettingKind):
 
 
 class Setting(NamedTuple):
-    """One row of the table; `name` is also the TOML key."""
+    """A row of the table; `name` is also the TOML key."""
 
     name: str
     kind: SettingKind
@@ -264,7 +264,7 @@ class Configuration(NamedTuple):
     sources: Mapping[str, str]  # "default", "flag --port", "environment AGENT_LOGGER_PORT", a path
 
     def is_default(self, name: str) -> bool:
-        """Nobody chose this value: a default port that is taken may be replaced, a chosen one not."""
+        """Whether nobody chose this value: a default port that is taken may be replaced, a chosen one may not."""
         return self.sources[name] == DEFAULT
 
     def written(self, name: str) -> Written:
@@ -347,8 +347,8 @@ def _settings_like(key: str) -> str:
 
 
 def _config_file(given: str | None) -> Path | None:
-    """`--config`, or the home's file if it is there. Never the working folder's: a repository
-    must not choose an upstream or a command."""
+    """The file of `--config`, or the home's file if it is there. Never the working folder's: a repository must not
+    choose an upstream or a command."""
     if given is not None:
         return _absolute(given)
     usual = home() / "config.toml"
@@ -375,7 +375,8 @@ def _read_toml(path: Path) -> dict[str, object]:
 
 
 def _refuse_if_others_may_write(path: Path, opened: os.stat_result) -> None:
-    """Who may write to a folder on the way may also put another file in this one's place."""
+    """Raise `ConfigError` if other users may write to the file or to a folder on its path: whoever can write to such a
+    folder can replace the file."""
     if stat.S_ISCHR(opened.st_mode):
         return  # /dev/null: what others write there, nobody reads
     _refuse_if_open(path, opened)
@@ -407,17 +408,17 @@ def home() -> Path:
 
 
 def debug() -> bool:
-    """`AGENT_LOGGER_DEBUG=1`: unexpected errors show their traceback."""
+    """Whether `AGENT_LOGGER_DEBUG=1` is set: then unexpected errors show their traceback."""
     return os.environ.get(f"{PREFIX}DEBUG", "") not in ("", "0")
 
 
 def variable(name: str) -> str | None:
-    """Of those that send an agent through the proxy."""
+    """Read one of the variables that send an agent through the proxy."""
     return os.environ.get(name)
 
 
 def no_color() -> bool:
-    """It is not wanted, or the terminal would show its escapes as text."""
+    """Whether colors are off: the user does not want them, or the terminal would print the escape codes as text."""
     return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
 
 
@@ -451,7 +452,7 @@ def child_environment(**changes: str) -> dict[str, str]:
 
 
 def stray_variables() -> list[str]:
-    """Variables that look like ours and mean nothing: most likely mistyped."""
+    """Return the variables that look like ours but are no settings: most likely they are mistyped."""
     names = {f"{PREFIX}HOME", f"{PREFIX}DEBUG", *(setting.variable for setting in SETTINGS.values())}
     return sorted(name for name in os.environ if name.startswith(PREFIX) and name not in names)
 

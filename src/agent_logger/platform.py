@@ -25,7 +25,7 @@ _held: "weakref.WeakSet[Held]" = weakref.WeakSet()
 
 
 class Held:
-    """An open file of ours. Closed at the latest when it is forgotten."""
+    """An open file of ours. It is closed, at the latest, when it is garbage-collected."""
 
     def __init__(self, fd: int, path: Path) -> None:
         self.fd, self.path = fd, path
@@ -62,14 +62,15 @@ os.register_at_fork(after_in_child=_let_go_in_child)
 
 class Forked(Protocol):
     def after_fork(self) -> None:
-        """In the child, which has one thread: what others had locked would stay so for ever."""
+        """Reset the object in the forked child. The child has one thread: a lock that another thread held would stay
+        locked for ever."""
 
 
 _forked: "weakref.WeakSet[Forked]" = weakref.WeakSet()
 
 
 def on_fork(whom: Forked) -> None:
-    """For as long as it lives."""
+    """Call the object's `after_fork` in every forked child, for as long as the object lives."""
     _forked.add(whom)
 
 
@@ -89,7 +90,8 @@ class LinkError(OSError):
 
 
 def open_folder(path: Path, top: Path) -> int:
-    """A descriptor of it. `top` may be a link, for its user chose it; nothing below it may. Raises `LinkError`."""
+    """Return a descriptor of the folder. `top` may be a link, for the user chose it; nothing below it may. Raises
+    `LinkError`."""
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
     fd, path_so_far = os.open(top, flags), top
     for name in path.relative_to(top).parts:
@@ -111,9 +113,10 @@ def _is_link(name: str, folder: int) -> bool:
 
 
 def open_file(path: Path, *, create: bool = False, top: Path | None = None) -> Held:
-    """For reading and appending. Never follows a link; `create` fails where the file exists.
+    """Open a file for reading and appending. Never follows a link; `create` fails where the file exists.
 
-    With a `top` no folder below that is a link either, and a file with a second name is not opened: `LinkError`.
+    If `top` is given, no folder below it may be a link either, and a file with a second name is not opened:
+    `LinkError`.
     """
     flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # a FIFO must not block us
     if create:
@@ -144,11 +147,11 @@ def _open_below(path: Path, flags: int, top: Path) -> int:
 
 
 class NoLocksError(Exception):
-    """This file system has none: nobody can own a file here."""
+    """The file system has no locks: no process can own a file there."""
 
 
 def lock(held: Held, *, shared: bool = False) -> bool:
-    """Own the file until it is closed, alone or with others who share it. `False` if another process does."""
+    """Lock the file until it is closed, alone or shared with others. Returns `False` if another process holds it."""
     try:
         fcntl.flock(held.fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -160,11 +163,12 @@ def lock(held: Held, *, shared: bool = False) -> bool:
     return True
 
 
-LOOK_SECONDS = 0.1  # for which somebody who only looks may have the lock, on a busy machine
+LOOK_SECONDS = 0.1  # for which a process that only looks may have the lock, on a busy machine
 
 
 def lock_past_looks(held: Held) -> bool:
-    """As `lock`, and not refused because of somebody who only looks (`is_locked`): they share the lock for a moment."""
+    """Lock the file as `lock` does, and retry while a process that only checks (`is_locked`) shares the lock for a
+    moment."""
     give_up = time.monotonic() + LOOK_SECONDS
     while not lock(held):
         if not lock(held, shared=True) or time.monotonic() > give_up:
@@ -175,9 +179,9 @@ def lock_past_looks(held: Held) -> bool:
 
 
 def is_locked(path: Path) -> bool:
-    """Whether another process owns the file just now. Without locks nobody can tell, and it is not.
+    """Whether another process owns the file just now. Where there are no locks, nobody can tell, and the answer is no.
 
-    To find out, the lock is shared for a moment; see `lock_past_looks`.
+    The check itself shares the lock for a moment; see `lock_past_looks`.
     """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -195,7 +199,7 @@ def is_locked(path: Path) -> bool:
 
 
 def sync(fd: int) -> None:
-    """The data is on the device when this returns."""
+    """Sync the data: it is on the device when this returns."""
     if sys.platform == "darwin":
         fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
     else:
@@ -203,7 +207,7 @@ def sync(fd: int) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """New, renamed and removed names in it are on the device when this returns."""
+    """Sync a folder: its new, renamed and removed names are on the device when this returns."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(fd)
@@ -212,7 +216,7 @@ def sync_folder(path: Path) -> None:
 
 
 def is_same_file(held: Held) -> bool:
-    """Whether its path still leads to it: it may have been sealed, replaced or removed meanwhile."""
+    """Whether the path still leads to the open file: the file may have been sealed, replaced or removed meanwhile."""
     try:
         return os.path.samestat(os.fstat(held.fd), os.lstat(held.path))
     except FileNotFoundError:
@@ -220,7 +224,7 @@ def is_same_file(held: Held) -> bool:
 
 
 def size_of(path: Path) -> int:
-    """0 for what is gone: anybody may remove a file between two looks at it."""
+    """The size of a file; 0 if it is gone, for anybody may remove a file between two looks at it."""
     try:
         return os.stat(path).st_size
     except OSError:
@@ -228,7 +232,7 @@ def size_of(path: Path) -> int:
 
 
 def modified_at(path: Path) -> float:
-    """0, long ago, for what is gone."""
+    """When a file was last modified; 0, long ago, if it is gone."""
     try:
         return os.stat(path).st_mtime
     except OSError:
@@ -236,9 +240,9 @@ def modified_at(path: Path) -> float:
 
 
 def make_folder(path: Path, top: Path | None = None) -> bool:
-    """Make it and its parents, readable by their owner alone. `False` if it was there.
+    """Make the folder and its parents, readable by their owner alone. Returns `False` if it existed.
 
-    With a `top` no folder below that may be a link: `LinkError`.
+    If `top` is given, no folder below it may be a link: `LinkError`.
     """
     if top is not None and path != top:
         make_folder(path.parent, top)
@@ -290,7 +294,8 @@ def replace_file(
 
 
 def move_file(path: Path, to: Path, top: Path | None = None) -> None:
-    """Within a file system, in the place of what is there. With a `top` no folder below that may be a link."""
+    """Move a file within a file system, and replace what is at `to`. If `top` is given, no folder below it may be a
+    link."""
     if top is None:
         os.rename(path, to)
         return
@@ -312,8 +317,8 @@ def machine() -> str:
 
 
 def give_way(niceness: int) -> None:
-    """To everybody who has something to do, in this thread and all that it will start; where the system can, also by
-    never pushing a running program aside."""
+    """Lower the priority of this thread and of all that it will start. Where the system can, the thread also never
+    preempts a running program."""
     os.nice(niceness)
     if sys.platform == "linux":
         with suppress(OSError):

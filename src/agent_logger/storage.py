@@ -1,4 +1,4 @@
-"""Storage of sessions for agents that others write."""
+"""The storage of sessions for agents that others write."""
 
 from agent_logger.transcripts.storage import (
     FileStorage,

@@ -1,4 +1,4 @@
-"""Suites for those who write a storage or an adapter of their own; they need no test runner."""
+"""Test suites for authors of a storage or an adapter; they need no test runner."""
 
 from agent_logger.transcripts.testing import run_adapter_conformance, run_storage_conformance
 

@@ -20,8 +20,8 @@ class Appender:
         self._newline_first = self._unsure = False
 
     def append(self, line: bytes) -> None:
-        """One write; when it returns, the line survives the end of this process. Its newline may be there already.
-        Raises `OSError`."""
+        """Append the line in one write. When this returns, the line survives the end of this process. A newline is
+        added if the line has none. Raises `OSError`."""
         if self._unsure:
             self._look_again()
         data = line if line.endswith(b"\n") else line + b"\n"
@@ -42,7 +42,7 @@ class Appender:
         self._unsure = False
 
     def end_torn_line(self) -> int:
-        """If the file ends within a line, the next append ends it. Returns how many bytes it has."""
+        """Make the next append end a line that the file ends within. Returns how many bytes that torn line has."""
         torn = torn_bytes(self._held)
         self._newline_first = torn > 0
         return torn
@@ -60,7 +60,7 @@ class Appender:
             os.ftruncate(self._held.fd, self.size)
 
     def duplicate(self) -> platform.Held:
-        """The same file once more, for the caller to close. Not with `dup`, which would keep the lock with it."""
+        """Open the same file again, for the caller to close. `dup` is not used, because it would keep the lock."""
         return platform.Held(os.open(self._held.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW), self.path)
 
     def close(self) -> None:
@@ -80,7 +80,8 @@ def torn_bytes(held: platform.Held) -> int:
 
 
 def append_once(path: Path, line: bytes, top: Path | None = None) -> None:
-    """Make a file of this one line, unless it is there and not empty. Raises `OSError`. `top`: see `open_file`."""
+    """Create a file with this one line, unless the file exists and is not empty. Raises `OSError`. `top`: see
+    `open_file`."""
     held = _open_or_create(path, top)
     try:
         if held.size() == 0:
@@ -92,8 +93,8 @@ def append_once(path: Path, line: bytes, top: Path | None = None) -> None:
 def append_shared(path: Path, line: bytes) -> None:
     """Add a line to a small file that many short processes share. Raises `OSError`.
 
-    Waits for the others, but not for one that is stopped: a single write with O_APPEND does not
-    mix with another's, and the newline in front mends what a killed one left.
+    Waits for the other processes, but not for one that is stopped: a single write with O_APPEND does not mix with
+    another's, and the newline in front mends what a killed process left.
     """
     platform.make_folder(path.parent)
     held = _open_or_create(path)
@@ -113,7 +114,8 @@ def _open_or_create(path: Path, top: Path | None = None) -> platform.Held:
 
 
 def lock_for_a_while(held: platform.Held, seconds: float = LOCK_SECONDS) -> bool:
-    """`False` if another process kept it all the time. Where there are no locks, nobody has one."""
+    """Lock the file, waiting up to `seconds`. Returns `False` if another process held the lock all that time. Where
+    there are no locks, nobody holds one."""
     give_up = time.monotonic() + seconds
     try:
         while not (locked := platform.lock(held)) and time.monotonic() < give_up:

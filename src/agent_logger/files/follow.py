@@ -1,8 +1,8 @@
-"""Reading on in a file that somebody else is writing.
+"""Reading a file further while somebody else is writing it.
 
-A position says how far a file was read, and how to know it again: by its inode, and by hashes of its beginning and of
-the end of what was read. That is passed over only if all are as they were; else the file is another one, or was written
-anew, and is read from its beginning.
+A position says how far a file was read, and how to recognise the file: by its inode, and by hashes of its beginning and
+of the end of what was read. What was read is skipped only if all of these are unchanged; else the file is another one,
+or was rewritten, and is read from its beginning.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ ONCE_BYTES = 64 << 20  # that one `read` takes in, so that a long file does not 
 
 
 class Position(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a file was read, in a form that can be kept."""
+    """How far a file was read, in a form that can be stored."""
 
     inode: int = 0
     offset: int = 0  # behind the newline of the last line that was read
@@ -36,9 +36,10 @@ class Position(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Follower:
-    """Follows one file, whatever happens to it: it grows, is cut, replaced, renamed, deleted.
+    """A follower of one file, whatever happens to the file: it grows, is cut, replaced, renamed, deleted.
 
-    `restarted` tells after a `read` that what it gave begins anew, and what was given before does not count.
+    `restarted` says, after a `read`, that the lines it returned begin at the start of the file, and that the lines
+    returned before do not count.
     """
 
     def __init__(self, path: Path, position: Position | None = None) -> None:
@@ -49,9 +50,10 @@ class Follower:
         self.behind = False  # there was more than one `read` takes in
 
     def read(self) -> list[JsonEntry | Damage]:
-        """The lines that were ended since the last time. A line without its newline is still being written.
+        """Return the lines that were completed since the last call. A line without its newline is still being written.
 
-        Nothing, while the file is gone or is none; a file that comes back is known by its beginning.
+        Returns nothing while the file is gone or is no regular file; a file that comes back is recognised by its
+        beginning.
         """
         self.restarted = self.behind = self.gone = False
         try:
@@ -85,10 +87,10 @@ class Follower:
 
 
 class Rest:
-    """The lines that a file has behind a position, as raw bytes: for who wants speed, and reads each once.
+    """The lines of a file after a position, as raw bytes: for a caller that wants speed and reads each line once.
 
-    `restarted` tells at once that it is another file than the one the position is of, and is read from its beginning.
-    When `chunks` has come to its end, `position` is where the next line will begin. Raises `SourceError`, `OSError`.
+    `restarted` says at once that the file is not the one the position belongs to, and is read from its beginning. When
+    `chunks` is exhausted, `position` is where the next line will begin. Raises `SourceError`, `OSError`.
     """
 
     def __init__(self, path: Path, position: Position | None = None) -> None:
@@ -115,13 +117,15 @@ class Rest:
 
 
 def position_at(path: Path, offset: int) -> Position:
-    """As if a file had been read up to the line that begins there. Raises `SourceError`, `OSError`."""
+    """The position of a reader that has read the file up to the line that begins at `offset`. Raises `SourceError`,
+    `OSError`."""
     with foreign.opened(path) as fd:
         return _advanced(Position(), fd, os.fstat(fd), offset)
 
 
 def _is_same(fd: int, position: Position) -> bool:
-    """A renamed file keeps its inode; a copy that was put in its place keeps its beginning, and is another."""
+    """Whether the position is of this file. A renamed file keeps its inode; a copy put in its place has the same
+    beginning, but is another file."""
     stat = os.fstat(fd)
     if stat.st_ino != position.inode or stat.st_size < position.offset:
         return False
@@ -131,7 +135,8 @@ def _is_same(fd: int, position: Position) -> bool:
 
 
 def _advanced(position: Position, fd: int, stat: os.stat_result, offset: int, line: int = 1) -> Position:
-    """The hash is of lines that were read, for what is being written may still change."""
+    """The position moved on to `offset`. The hash is of lines that were read, for what is being written may still
+    change."""
     length = min(offset, PREFIX_BYTES)
     same = length == position.prefix_bytes and position.prefix
     unmoved = offset == position.offset and position.tail

@@ -1,4 +1,4 @@
-"""Opening files of others: for reading alone, and only what is a regular file at that very place.
+"""Opening files of others: for reading alone, and only a regular file at that very place.
 
 Symbolic links are not followed, FIFOs and devices not opened: a folder that any program may write to must not lead us
 out of it, make us wait, or move a tape.
@@ -23,7 +23,8 @@ _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTT
 
 
 class FileWork:
-    """What was done since this process began, for whoever must not do more than is needed."""
+    """How many files this process has opened and how many bytes it has read, to check that no more is done than
+    needed."""
 
     def __init__(self) -> None:
         self.files = 0  # opened
@@ -35,7 +36,7 @@ work = FileWork()
 
 @contextmanager
 def opened(path: Path) -> Iterator[int]:
-    """A descriptor. Raises `SourceError` for what is no regular file, and `OSError`."""
+    """Open a file, and yield its descriptor. Raises `SourceError` for what is no regular file, and `OSError`."""
     if not stat.S_ISREG(os.lstat(path).st_mode):  # opening a device can do something
         raise SourceError(f"{path}: not a regular file")
     fd = os.open(path, _FLAGS)
@@ -50,7 +51,8 @@ def opened(path: Path) -> Iterator[int]:
 
 @contextmanager
 def opened_below(root: Path, parts: Sequence[str]) -> Iterator[int]:
-    """The same for a file below a folder, of which no part is a link, not even one that was put there just now.
+    """Open a file below a folder as `opened` does. No part of the path may be a link, not even one that was put there
+    just now.
 
     `parts` are names, as a folder lists them.
     """
@@ -81,7 +83,8 @@ def _regular(name: str, folder: int) -> Iterator[int]:
 
 
 def chunks(path: Path) -> Iterator[bytes]:
-    """All of a file. What cannot be read, or is gone by now, ends it: other files go on."""
+    """Yield all of a file. A file that cannot be read, or is gone by now, ends the chunks without an error, so that
+    other files are still read."""
     with suppress(SourceError, OSError):
         try:
             with opened(path) as fd:
@@ -91,7 +94,8 @@ def chunks(path: Path) -> Iterator[bytes]:
 
 
 def pieces(fd: int) -> Iterator[bytes]:
-    """The rest of an open file. For most files the memory of a whole chunk would take longer to get than the file."""
+    """Yield the rest of an open file. Buffers are no larger than that: for most files, allocating a whole chunk would
+    take longer than reading the file."""
     left = os.fstat(fd).st_size - os.lseek(fd, 0, os.SEEK_CUR)
     while piece := os.read(fd, min(READ_BYTES, max(left + 1, LEAST_BYTES))):
         work.bytes += len(piece)
@@ -109,7 +113,7 @@ def _sealed_chunks(path: Path) -> Iterator[bytes]:
 
 
 def existing(path: Path) -> Path | None:
-    """The file of that name, or its sealed form; none if neither is there, or it is no regular file."""
+    """The file of that name, or its sealed form; `None` if neither is there, or it is no regular file."""
     if _is_regular(path):
         return path
     sealed = path.with_name(path.name + SEALED)
@@ -124,7 +128,7 @@ def _is_regular(path: Path) -> bool:
 
 
 def text(path: Path, most_bytes: int) -> str | None:
-    """The beginning of a file; none if it is not there or cannot be read."""
+    """The beginning of a file; `None` if it is not there or cannot be read."""
     pieces: list[bytes] = []
     left = most_bytes
     for chunk in chunks(path):

@@ -11,7 +11,7 @@ _FOLDER = re.compile(r"gitdir: (.+?)\s*\Z")
 
 
 def branch_of(folder: Path) -> str | None:
-    """`HEAD` where none is checked out; none outside of a repository. Nothing is raised."""
+    """The branch that is checked out; `HEAD` if none is, `None` outside of a repository. Raises nothing."""
     for _, git in git_folders(folder):
         try:
             match = _BRANCH.match(read(git / "HEAD"))
@@ -22,14 +22,15 @@ def branch_of(folder: Path) -> str | None:
 
 
 def git_folders(folder: Path) -> Iterator[tuple[Path, Path]]:
-    """From the folder upwards, those that git knows, each with where git keeps what belongs to it."""
+    """Yield the folders that git knows, from this one upwards, each with the folder where git keeps its data."""
     for above in (folder, *folder.parents):
         if git := _git_folder(above):
             yield above, git
 
 
 def _git_folder(folder: Path) -> Path | None:
-    """In a work tree, and in a submodule, `.git` is a file that tells where the folder is."""
+    """The folder where git keeps the data of this one. In a work tree and in a submodule, `.git` is a file that names
+    it."""
     git = folder / ".git"
     try:
         if git.is_dir():
@@ -41,6 +42,6 @@ def _git_folder(folder: Path) -> Path | None:
 
 
 def read(path: Path) -> str:
-    """Raises `OSError`; `ValueError`, if it is no text or no path."""
+    """Read a small text file. Raises `OSError`, and `ValueError` if the content is no text or `path` is no path."""
     with path.open("rb") as file:
         return file.read(MOST_BYTES).decode("utf-8")

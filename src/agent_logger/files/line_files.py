@@ -1,4 +1,4 @@
-"""Reading a file of lines, plain or sealed, whoever wrote it."""
+"""Reading a file of lines, plain or sealed, ours or another program's."""
 
 import os
 import stat
@@ -124,5 +124,6 @@ def _tail(splitter: LineSplitter) -> Iterator[Torn]:
 
 
 def _behind(frame: SealedFrame, splitter: LineSplitter) -> LineSplitter:
-    """Frames end with a line, so reading goes on at the next; how many lines were lost is not known."""
+    """A splitter that goes on after a damaged frame. Frames end with a line, so the next frame begins with one; how
+    many lines were lost is unknown."""
     return LineSplitter(number=splitter.number + 1, offset=frame.offset + frame.length)

@@ -16,7 +16,7 @@ _PART = re.compile(
 
 
 class PartFile(NamedTuple):
-    """One part of a log, by name; it need not exist."""
+    """A part of a log, by name; it need not exist."""
 
     folder: Path
     name: str
@@ -43,15 +43,15 @@ class PartFile(NamedTuple):
         return PartFile(self.folder, self.name, self.number + 1)
 
     def newest(self) -> "PartFile":
-        """The last one that is there, from this one on: without a look at the whole folder."""
+        """The last part that exists, from this one on: found without listing the whole folder."""
         part = self
         while part.next().path.exists() or part.next().is_sealed():
             part = part.next()
         return part
 
     def is_sealed(self) -> bool:
-        """The sealed file appears only when it is whole, so it counts even while the plain one is there. What is not
-        a file is somebody else's."""
+        """Whether the sealed file exists. It appears only when it is whole, so it counts even while the plain one is
+        there. What is not a file is somebody else's."""
         return self.sealed_path.is_file()
 
     def existing_path(self) -> Path:
@@ -85,7 +85,8 @@ def parts_of(folder: Path, name: str) -> list[PartFile]:
 
 
 def live_files_of(folder: Path, name: str) -> dict[PartFile, list[Path]]:
-    """A part has more than one while a sync is due for an exchange that has just ended."""
+    """The live files of a log, by part. A part has more than one while a sync is due for an exchange that has just
+    ended."""
     by_part: dict[PartFile, list[Path]] = {}
     for part, path in _files(folder, name):
         if is_live(path):
@@ -119,7 +120,8 @@ _listings: dict[Path, _Listing] = {}
 
 
 def _files(folder: Path, name: str | None = None) -> Files:
-    """A folder may hold the logs of many thousand sessions. So it is listed once as long as it stays as it is."""
+    """The files of a folder, or of one log in it. A folder may hold the logs of many thousand sessions, so it is listed
+    again only when it has changed."""
     try:
         changed_ns = os.stat(folder).st_mtime_ns
         listing = _listings.get(folder)
@@ -136,7 +138,7 @@ def _files(folder: Path, name: str | None = None) -> Files:
 
 
 def _by_name(folder: Path, beginning: str = "") -> dict[str, Files]:
-    """Of the files whose names begin so."""
+    """List the files whose names start with `beginning`, by the name of their log."""
     files_by_name: dict[str, Files] = {}
     with os.scandir(folder) as entries:
         for entry in entries:

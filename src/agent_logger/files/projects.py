@@ -1,4 +1,4 @@
-"""Which project a folder is of: its git repository, all worktrees of it together; else the folder itself."""
+"""Which project a folder belongs to: its git repository, all worktrees of it together; else the folder itself."""
 
 from functools import lru_cache
 from pathlib import Path
@@ -8,7 +8,8 @@ from agent_logger.files.git import git_folders, read
 
 @lru_cache(maxsize=4096)
 def project_of(folder: str) -> str:
-    """Also of a folder that is gone: those above it may be there still. What is no absolute path is itself."""
+    """The project of a folder, even if the folder is gone: those above it may still exist. A path that is not absolute
+    is its own project."""
     path = Path(folder)
     if not path.is_absolute():
         return folder
@@ -28,7 +29,8 @@ def _repository(folder: Path, git: Path) -> str | None:
 
 
 def _common(git: Path) -> Path | None:
-    """A worktree's own folder says where the repository's is. A submodule's does not: it is a project of its own."""
+    """The repository's folder, which a worktree's own folder names. A submodule's folder names none: it is a project of
+    its own."""
     try:
         return Path(git, read(git / "commondir").strip()).resolve()
     except (OSError, ValueError):  # it was pruned; `git worktree` had it in the repository's

@@ -1,4 +1,5 @@
-"""Changing a small text file of the user's: shown first, then replaced as a whole, or not at all."""
+"""Changing a small text file of the user's: the change is shown first, then the file is replaced as a whole, or not at
+all."""
 
 import difflib
 import os
@@ -20,7 +21,7 @@ class Edited:
 
     @classmethod
     def read(cls, path: Path) -> "Edited":
-        """Raises `StoreError`."""
+        """Read the file. Raises `StoreError`."""
         real = Path(os.path.realpath(path))
         try:
             mode = os.stat(real).st_mode & 0o777
@@ -36,7 +37,8 @@ class Edited:
         yield from difflib.unified_diff(before, after.splitlines(), name, name, lineterm="")
 
     def write(self, after: str) -> None:
-        """Raises `StoreError`; then the file is as it was. So it is if somebody else has changed it since."""
+        """Replace the file. Raises `StoreError`, and leaves the file as it is, also if somebody else has changed it
+        since it was read."""
         if Edited.read(self.path) != self:
             raise StoreError(f"{self.path} was changed meanwhile; nothing was written, try again")
         try:

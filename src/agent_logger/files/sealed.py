@@ -63,9 +63,9 @@ def write_sealed(plain: int, out: BinaryIO) -> None:
 
 
 def _frames_of_text(plain: int) -> Iterator[memoryview]:
-    """Pieces that end with a line, or with the file. Each is gone when the next one comes.
+    """Yield pieces that end with a line, or with the file. Each is invalid once the next one is yielded.
 
-    Read into one buffer and not mapped: a disk that fails is an `OSError` then, not a SIGBUS.
+    They are read into one buffer and not mapped: then a disk that fails is an `OSError`, not a SIGBUS.
     """
     file, size = FileIO(plain, closefd=False), os.fstat(plain).st_size
     offset, buffer = 0, bytearray(FRAME_BYTES)
@@ -93,7 +93,7 @@ class SealedFile:
         self.frames = table if table is not None else self._find_frames()
 
     def read_frame(self, frame: SealedFrame) -> bytes:
-        """Raises `SourceError` if it is damaged; the others can still be read."""
+        """Read one frame. Raises `SourceError` if it is damaged; the others can still be read."""
         self._file.seek(frame.file_offset)
         packed = self._file.read(frame.file_length)
         try:
@@ -110,7 +110,8 @@ class SealedFile:
         return same_length and all(self._frame_holds(frame, plain) for frame in self.frames)
 
     def _frame_holds(self, frame: SealedFrame, plain: int) -> bool:
-        """Piece by piece: to get fresh memory for a whole frame takes longer than to fill it."""
+        """Whether a frame holds the bytes of the plain file. Piece by piece: allocating memory for a whole frame takes
+        longer than filling it."""
         self._file.seek(frame.file_offset)
         unpacker, data = zstd.ZstdDecompressor(), self._file.read(frame.file_length)
         at, end = frame.offset, frame.offset + frame.length
@@ -135,11 +136,12 @@ class SealedFile:
 
     @property
     def length(self) -> int:
-        """Of the plain text."""
+        """The length of the plain text, in bytes."""
         return self.frames[-1].offset + self.frames[-1].length if self.frames else 0
 
     def _read_table(self) -> list[SealedFrame] | None:
-        """`None` if it is damaged, or not there: then this is no sealed part, or a piece of one."""
+        """Read the table of frames. `None` if it is damaged or missing: then this is no sealed part, or a piece of
+        one."""
         size = os.fstat(self._file.fileno()).st_size
         if size < _FOOTER.size + _SKIPPABLE.size:
             return None
@@ -184,7 +186,7 @@ class SealedFile:
 
 
 def _opened(path: Path) -> BinaryIO:
-    """Raises `SourceError` for what is no regular file: a FIFO must not block us."""
+    """Open a regular file. Raises `SourceError` for anything else: a FIFO must not block us."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)

@@ -1,7 +1,7 @@
-"""What there is to be read: a session as one witness has it, found and not opened.
+"""What there is to read: sessions as single witnesses have them, found but not opened.
 
-A stamp says what the files of a session looked like: as long as it is the same, nothing of it is opened again. Ids that
-stand only inside a file, as whose sub-agent it is of, are read once and remembered.
+A stamp says what the files of a session looked like: as long as it is the same, none of them is opened again. Ids that
+stand only inside a file, such as the session a sub-agent belongs to, are read once and remembered.
 """
 
 import os
@@ -24,7 +24,7 @@ UNATTRIBUTED = "unattributed"  # a log of calls that belong to no session; some 
 
 
 class Source(NamedTuple):
-    """A session as one witness has it. What it is called: the name of its log, or the client's id."""
+    """A session as one witness has it. `name` is the name of its log, or the client's id."""
 
     key: str  # its path; of one in a database, with # and its id behind it
     agent: str | None  # whose file it is; none for a log of ours
@@ -37,12 +37,12 @@ class Source(NamedTuple):
 
     @property
     def prompts_only(self) -> bool:
-        """The path is that of the agent's history, for the session's own file is gone."""
+        """Whether the path is that of the agent's prompt history, because the session's own file is gone."""
         return self.stamp.startswith(PROMPTS_ONLY)
 
     @property
     def main_missing(self) -> bool:
-        """There is no file with that path, but those of the session's sub-agents."""
+        """Whether no file has that path, and only files of the session's sub-agents exist."""
         return self.stamp.startswith(NO_MAIN_FILE)
 
     @property
@@ -51,19 +51,19 @@ class Source(NamedTuple):
 
     @property
     def is_of_hooks(self) -> bool:
-        """The path is no file, but stands for those of one session and one day."""
+        """Whether the path is no file, but stands for the hook files of one session and one day."""
         return self.agent is None and self.key != self.path
 
 
 def source_at(agent: str, path: Path, name: str = "") -> Source:
-    """A session by its main file alone: whatever else belongs to it is looked for. `name`: which one of a database;
-    none is the newest."""
+    """A session by its main file alone: the reader looks for whatever else belongs to it. `name`: which session of a
+    database; the newest if it is empty."""
     return Source(str(path), agent, str(path), name, 0.0, 0, "")
 
 
 class StampCache:
-    """What need not be looked at again: what files told, by path and stamp, as JSON; and folders that look as they did
-    when all in them was taken in, whose sessions are passed over."""
+    """What need not be looked at again: what files say, by path and stamp, as JSON; and folders that look as they did
+    when everything in them was indexed, whose sessions are skipped."""
 
     def __init__(
         self, stored: dict[str, tuple[str, str]] | None = None, looks: dict[str, str] | None = None
@@ -79,7 +79,7 @@ class StampCache:
     def is_as_it_was(
         self, folder: str, stamps: Iterable[str], agent: str | None, names: Iterable[str]
     ) -> bool:
-        """Whether its sessions, with these names and stamps, can be passed over."""
+        """Whether the folder's sessions, with these names and stamps, can be skipped."""
         self.looks[folder] = str(hashed("/".join([*names, *stamps])))
         if self._looks.get(folder) != self.looks[folder]:
             return False
@@ -88,7 +88,7 @@ class StampCache:
 
     @property
     def passed_over(self) -> set[tuple[str | None, str]]:
-        """Agents and names of sessions."""
+        """The sessions that were skipped, each as agent and name."""
         return {(agent, name) for agent, names in self._passed_over for name in names}
 
     @property
@@ -124,17 +124,18 @@ def stat_of(path: str) -> os.stat_result | None:
 
 
 def stat_of_copy(path: str) -> os.stat_result | None:
-    """Of a file that may be sealed."""
+    """The stat of a file that may be sealed; `None` if it is gone."""
     return stat_of(path) or stat_of(path + SEALED)
 
 
 def first_line_stamp(stat: os.stat_result) -> str:
-    """What the first line of a file is known by: it may be cut, and another one written."""
+    """What identifies the first line of a file: the file may be cut, and another line written."""
     return f"{stat.st_ino}:{min(stat.st_size, FIRST_BYTES)}"
 
 
 def stamped(entry: os.DirEntry[str]) -> tuple[str, os.stat_result] | None:
-    """Of a file alone, as most sessions are: ten thousand of them are to be looked at in no time."""
+    """The stamp and the stat of a session that is a single file, as most are: ten thousand of them must be checked
+    quickly."""
     try:
         stat = entry.stat(follow_symlinks=False)
     except OSError:  # it has just been removed
@@ -143,7 +144,7 @@ def stamped(entry: os.DirEntry[str]) -> tuple[str, os.stat_result] | None:
 
 
 class FileStamps:
-    """The files of one session, while they are found."""
+    """The size, time and stamp of one session's files, added up as they are found."""
 
     def __init__(self) -> None:
         self.size, self.modified, self.stamp = 0, 0.0, ""

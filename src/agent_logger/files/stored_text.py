@@ -1,11 +1,12 @@
-"""Texts as databases hold them: names of files and foreign texts may have halves of characters."""
+"""Text as databases hold it: file names and foreign texts may contain lone surrogates."""
 
 import re
 from zlib import crc32
 
 
 def storable(text: str) -> str:
-    """With halves of characters, which names of files and foreign texts may have and no database, spelled out."""
+    """The text with lone surrogates spelled out: file names and foreign texts may contain them, and no database takes
+    them."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
@@ -17,6 +18,6 @@ _HALF = re.compile(r"\\u(d[89a-f][0-9a-f]{2})")
 
 
 def hashed(text: str) -> int:
-    """A number for a text, the same always. Where two texts have the same by chance, it costs a little time."""
+    """A number for a text, always the same one. Two texts that share a number by chance cost a little time."""
     data = text.encode("utf-8", "surrogatepass")
     return crc32(data) << 31 ^ crc32(data[::-1])

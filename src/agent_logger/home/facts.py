@@ -10,12 +10,12 @@ from agent_logger.clock import CLOCK
 from agent_logger.files.append import append_shared
 from agent_logger.home.layout import facts_path
 
-_unwritten: dict[Path, dict[Path, None]] = {}  # by home: folders that it could not be told of
+_unwritten: dict[Path, dict[Path, None]] = {}  # by home: folders that could not be written to it
 
 
 def register_log_folder(home: Path, folder: Path, *, warns: bool = True) -> None:
-    """So that other commands find the logs in it. A home that cannot be written to is no reason to stop: then this
-    process alone knows it."""
+    """Write down that a folder holds logs, so that other commands find them. If the home cannot be written to,
+    recording continues, and only this process knows the folder."""
     path, fact = facts_path(home), {"type": "log_folder", "path": str(folder.resolve())}
     try:
         content = path.read_bytes() if path.exists() else b""
@@ -36,7 +36,7 @@ class _Fact(msgspec.Struct):
 
 
 def known_folders(home: Path) -> list[Path]:
-    """Where logs were ever written to, whether it is still there or not."""
+    """The folders that logs were ever written to, whether they still exist or not."""
     try:
         lines = facts_path(home).read_bytes().split(b"\n")
     except OSError:
@@ -60,12 +60,12 @@ class _Label(msgspec.Struct, frozen=True, tag_field="type", tag="label"):
 
 
 def label_session(home: Path, session_id: str, label: str) -> None:
-    """Raises `OSError`."""
+    """Give a session a label. Raises `OSError`."""
     append_shared(facts_path(home), msgspec.json.encode(_Label(session_id, label, CLOCK.now())))
 
 
 def session_labelled(home: Path, label: str) -> str | None:
-    """The client's id of the session that was called so last."""
+    """The client's id of the session that was last given this label."""
     return next((fact.session for fact in reversed(list(_labels(home))) if fact.label == label), None)
 
 
@@ -74,7 +74,7 @@ def _labels(home: Path) -> Iterator[_Label]:
 
 
 class Tombstone(msgspec.Struct, frozen=True, tag_field="type", tag="tombstone"):
-    """A session that was removed. Whoever still tells of it, it does not come back."""
+    """A session that was removed. It does not come back, even if a source still holds it."""
 
     session: str
     paths: tuple[str, ...]  # of what is to be deleted; none once it is
@@ -82,7 +82,7 @@ class Tombstone(msgspec.Struct, frozen=True, tag_field="type", tag="tombstone"):
 
 
 def bury(home: Path, session: str, paths: Iterable[Path]) -> None:
-    """Raises `OSError`."""
+    """Write down that a session was removed. Raises `OSError`."""
     stone = Tombstone(session, tuple(map(str, paths)), CLOCK.now())
     append_shared(facts_path(home), msgspec.json.encode(stone))
 

@@ -1,6 +1,6 @@
-"""What recording inside somebody else's process needs of this installation: its key, and that the folder is known.
+"""What recording inside somebody else's process needs of this installation: its key, and a note of the log folder.
 
-A home that cannot be used is said once; recording goes on.
+A home that cannot be used is logged once; recording continues.
 """
 
 import hmac
@@ -20,7 +20,7 @@ log = logging.getLogger("agent_logger")
 
 @cache
 def key() -> bytes:
-    """The install's; if there can be none, one of our own."""
+    """The key of this installation; if it cannot be read or made, a random one for this process."""
     try:
         return install_key(config.home())
     except AgentLoggerError as error:
@@ -39,7 +39,7 @@ def hmac_of(text: bytes) -> str:
 
 @cache
 def know(folder: Path) -> None:
-    """So that other commands find the logs in it."""
+    """Write down that a folder holds logs, so that other commands find them. Logs a warning if that fails."""
     try:
         register_log_folder(config.home(), folder)
     except AgentLoggerError as error:

@@ -1,4 +1,4 @@
-"""Where things are: our home, log folders, and names that are safe to be file names."""
+"""Where things are: our home, log folders, and names that are safe as file names."""
 
 import os
 import re
@@ -15,7 +15,7 @@ KEY_BYTES = 32
 
 
 def safe_name(outside: str) -> str:
-    """A file name for an id from outside: itself if it can do no harm, else its hash."""
+    """A file name for an id from outside: the id itself if it can do no harm, else its hash."""
     if _SAFE.fullmatch(outside) and not _LOOKS_LIKE_A_PART.fullmatch(outside):
         return outside
     return _hashed(outside)
@@ -27,14 +27,15 @@ _TAKEN = re.compile(r"memory|sessions-index\.json|.*\.bodies", re.IGNORECASE)
 
 
 def session_name(session_id: str) -> str:
-    """Of a transcript, and of the folder beside it. No two ids have the same: what looks like a hash gets one, too."""
+    """The name of a session's transcript and of the folder beside it. No two ids share a name: an id that looks like a
+    hash is hashed too."""
     if _HASH.fullmatch(session_id) or _TAKEN.fullmatch(session_id):
         return _hashed(session_id)
     return safe_name(session_id)
 
 
 def is_hashed(name: str) -> bool:
-    """Whether a name of those tells nothing of the id."""
+    """Whether a name made by these functions is a hash, which tells nothing of the id."""
     return _HASH.fullmatch(name) is not None
 
 
@@ -53,15 +54,16 @@ def _hashed(outside: str) -> str:
 
 
 def make_log_folder(path: Path) -> None:
-    """Unless it is there. One of ours is nobody's source code. Raises `OSError`."""
+    """Make a log folder, unless it exists. A new one gets a `.gitignore`: logs are nobody's source code. Raises
+    `OSError`."""
     if platform.make_folder(path):
         append_once(path / ".gitignore", b"*")
 
 
 def prepare_log_folder(path: Path) -> None:
-    """Make a log folder, and see that it can be written to. Raises `StoreError` with one clear line.
+    """Make a log folder, and check that it can be written to. Raises `StoreError` with one clear line.
 
-    For start-up: later on, a folder that cannot be written to loses records, but stops nobody.
+    For start-up: later, a folder that cannot be written to loses records, but stops nobody.
     """
     try:
         make_log_folder(path)
@@ -89,7 +91,7 @@ def install_key(home: Path) -> bytes:
 
 
 def _create_key(home: Path, path: Path) -> None:
-    """Whole or not at all, and the first one wins, however many start at once."""
+    """Create the key file whole or not at all. The first process wins, however many start at once."""
     platform.make_folder(home)
     temporary = home / f".key-{os.getpid()}-{os.urandom(4).hex()}"
     held = platform.open_file(temporary, create=True)
@@ -105,5 +107,5 @@ def _create_key(home: Path, path: Path) -> None:
 
 
 def facts_path(home: Path) -> Path:
-    """What cannot be derived: known log folders, names, tags, tombstones."""
+    """The file of what cannot be derived: known log folders, names, tags, tombstones."""
     return home / "facts.jsonl"

@@ -1,7 +1,7 @@
-"""Keeping lines short: what is too large for one goes to a file of its own beside the log.
+"""Keeping lines short: what is too large for a line goes to a file of its own beside the log.
 
-`spill` decides, without touching a disk; the journal writes the files before the line that names
-them. `decode` is the way back.
+`spill` decides, without touching a disk; the journal writes the files before the line that names them. `decode` is the
+way back.
 """
 
 import re
@@ -43,7 +43,7 @@ Namer = Callable[[str], str]  # a name that no file of the bodies folder has: th
 
 
 def spill(record: AnyRecord, folder: str, free_name: Namer) -> Spilled:
-    """`folder` is what lines call the bodies folder."""
+    """Split a record into its line and the file it needs. `folder` is what lines call the bodies folder."""
     line = records.encode(record)
     if len(line) <= SPILL_BYTES:
         return Spilled(line)
@@ -98,8 +98,8 @@ def _spill_line(line: bytes, folder: str, free_name: Namer) -> Spilled:
 def decode(line: bytes, kind: Kind, log_folder: Path) -> AnyRecord:
     """The record of a line, with all that `spill` took out of it.
 
-    Raises what `records.decode` does, `OSError` if a file it needs is gone, and `SourceError` if that is not whole
-    or elsewhere.
+    Raises what `records.decode` does, `OSError` if a file the line names is gone, and `SourceError` if that file is
+    incomplete or lies elsewhere.
     """
     record = records.decode(line, kind)
     if isinstance(record, Large):

@@ -77,7 +77,7 @@ class _TooSoonError(OSError):
 
 
 class Journal:
-    """One log, `<folder>/<name>.jsonl` and its parts. Any thread may use it; so may a forked child."""
+    """A log, `<folder>/<name>.jsonl` and its parts. Any thread may use it; so may a forked child."""
 
     def __init__(
         self,
@@ -89,7 +89,8 @@ class Journal:
         part_bytes: int = PART_BYTES,
         top: Path | None = None,
     ) -> None:
-        """No folder below `top` may be a link; unless it is given, the log's own may be one."""
+        """Make a journal. No folder below `top` may be a link; if `top` is not given, the log's own folder may be
+        one."""
         self.folder, self.name, self.kind = folder, name, kind
         self._top = top or folder
         self.written = 0  # records acknowledged
@@ -105,7 +106,8 @@ class Journal:
         UPKEEP.register(self)
 
     def after_fork(self) -> None:
-        """What was open is the parent's; our next record begins a part of our own."""
+        """Reset the journal in a forked child: what was open is the parent's, and our next record begins a part of our
+        own."""
         self._lock = threading.RLock()
         self._busy = self._recovering = False
         self._beside: Journal | None = None
@@ -130,14 +132,15 @@ class Journal:
             return ours and self._attempt(self._opened)
 
     def append(self, record: AnyRecord) -> bool:
-        """`True` once the record is safe from the end of this process; `False` if it is lost, and counted."""
+        """Write a record. `True` once it survives the end of this process; `False` if it is lost, and counted."""
         with self._exclusive() as ours:
             return self._append(record) if ours else self._append_beside(record)
 
     def offer(self, *offered: AnyRecord) -> bool:
-        """As `append`, for a caller that keeps what is not taken and offers it again: that is not lost.
+        """Write records as `append` does, for a caller that keeps what is not taken and offers it again: what is not
+        taken is not counted as lost.
 
-        Several records are written at once, all or none; they are to be short ones.
+        Several records are written at once, all or none; they must be short.
         """
         with self._exclusive() as ours:
             work = self._write if len(offered) == 1 else self._write_together
@@ -152,33 +155,37 @@ class Journal:
             return (self._part.path, self._part.size) if opened and self._part else None
 
     def adopt(self, file: Path, name: str) -> str | None:
-        """Make a file of this file system a body of the log. What records call it; `None` if it is not taken."""
+        """Make a file of this file system a body of the log. Returns what records call it; `None` if it was not
+        taken."""
         with self._exclusive() as ours:
             adopted = ours and self._attempt(lambda: self._adopt(file, name))
             return f"{self.name}.bodies/{name}" if adopted else None
 
     def needs(self, file: Path) -> None:
-        """The next record names this file, which is the caller's: it is synced before that."""
+        """Sync this file, which is the caller's, before the next record, which names it."""
         with self._lock:
             self._dirty.bodies.append(file)
             self._dirty.folders |= {file.parent, file.parent.parent, self.folder}
 
     def begin(self, start: LiveStart) -> bool:
-        """An exchange begins: `add` its messages as they come, then `end` it with its record."""
+        """Begin an exchange: `add` its messages as they come, then `end` it with its record."""
         return self._write_live(lambda file: file.begin(start))
 
     def note(self, start: LiveStart) -> bool:
-        """More is known of the exchange in flight now, or of the next one, whose input has come already."""
+        """Write down what else is known now of the exchange in flight, or of the next one, whose input has come
+        already."""
         return self._write_live(lambda file: file.note(start))
 
     def add(self, message: LiveMessage, *, counts: bool = False) -> bool:
-        """`counts` if the live file alone will have it: then it is lost where that cannot be written."""
+        """Add a message to the live file. `counts`: no other file will have it, so it is counted as lost if it cannot
+        be written."""
         added = self._write_live(lambda file: file.add(message))
         self.lost += counts and not added
         return added
 
     def end(self, exchange: ExchangeRecord) -> bool:
-        """`False` if its record is lost; the live file then stays, for the next owner to complete."""
+        """End the exchange in flight with its record. `False` if the record is lost; then the live file stays, for the
+        next owner to complete."""
         with self._exclusive() as ours:
             if not ours:
                 return self._append_beside(exchange)
@@ -188,7 +195,8 @@ class Journal:
             return True
 
     def end_large(self, exchange: ExchangeRecord, finished: Callable[[Message], Message | None]) -> bool:
-        """As `end`, for an exchange whose messages are in the live file alone: they go to a file of the log."""
+        """End an exchange as `end` does, when only the live file has its messages: they are moved to a file of the
+        log."""
         with self._exclusive() as ours:
             if not ours:
                 return self._append_beside(exchange)
@@ -207,7 +215,8 @@ class Journal:
                 self._dirty.live += filter(None, [self._live.end()])
 
     def withdraw(self) -> None:
-        """The exchange in flight goes on in another log, which has it already. Waits for a sync: it is rare."""
+        """Drop the exchange in flight: it continues in another log, which has it already. Waits for a sync: it is
+        rare."""
         with self._exclusive() as ours:
             if ours and self._live:
                 with contextlib.suppress(OSError):  # then it stands in both
@@ -216,16 +225,16 @@ class Journal:
         UPKEEP.finish()  # or the next owner would recover it; it may stand in the file of the exchange before it, too
 
     def rename(self, name: str) -> bool:
-        """The log is called so from now on; if there is one of that name already, it goes on with that.
+        """Give the log another name; if there is a log of that name already, append to that one.
 
-        Only for a log without records: its exchange in flight goes with it, in one step, and the empty part goes away.
-        `False` if it has records, or the disk fails: then it keeps its name.
+        Only for a log without records: its exchange in flight moves along, in one step, and the empty part is removed.
+        `False` if the log has records, or the disk fails: then it keeps its name.
         """
         with self._exclusive() as ours:
             return ours and self._attempt(lambda: self._rename(name)) and self.name == name
 
     def close(self) -> None:
-        """Leave the log to whoever wants it next. The last sync is up to the upkeep."""
+        """Leave the log to its next owner. The upkeep does the last sync."""
         with self._exclusive() as ours:
             if ours:
                 self.last_chance()
@@ -234,7 +243,7 @@ class Journal:
             self._beside.close()
 
     def last_chance(self) -> None:
-        """Say what was lost now, if at all, without waiting for the disk to rest."""
+        """Write down now what was lost, if anything was, without waiting until the disk is due for a retry."""
         with self._lock:
             if self._failure:
                 self._failure.retry_at = self._clock.monotonic()
@@ -242,7 +251,7 @@ class Journal:
 
     @contextlib.contextmanager
     def _exclusive(self) -> Iterator[bool]:
-        """One at a time. `False` for a signal handler that has interrupted one which is at work."""
+        """Let one caller write at a time. Yields `False` to a signal handler that has interrupted a write."""
         with self._lock:
             if self._busy:
                 yield False
@@ -263,7 +272,8 @@ class Journal:
         return False
 
     def _append_beside(self, record: AnyRecord) -> bool:
-        """In the middle of a line there is no room for another: it goes to a part of its own."""
+        """Append the record to a part of its own, because a signal handler has interrupted the writing of another
+        line."""
         if self._beside is None:
             self._beside = Journal(
                 self.folder,
@@ -303,7 +313,7 @@ class Journal:
         UPKEEP.due(self)
 
     def _write_live(self, write: Callable[[live.LiveFile], None]) -> bool:
-        """A live file that cannot be written is no loss yet: the exchange's record may still make it."""
+        """Write to the live file. A failure is no loss yet: the exchange's record may still be written."""
         with self._exclusive() as ours:
             if not ours:
                 return False
@@ -346,7 +356,7 @@ class Journal:
     def _with_file(
         self, exchange: ExchangeRecord, finished: Callable[[Message], Message | None]
     ) -> ExchangeRecord:
-        """Message by message: all of them may be more than memory holds."""
+        """Move the messages of an exchange to a file, one by one: all of them may be more than memory holds."""
         self._opened()
         lines = live.messages(self._live.path, exchange.id) if self._live else iter(())
         name = self._free_body_name(f"{exchange.exchange}.jsonl")
@@ -408,7 +418,7 @@ class Journal:
         _remove([old.path])
 
     def _recover(self, part: OpenPart) -> None:
-        """May itself fill the part and begin another."""
+        """Write what the live files of dead owners hold. That may fill the part and begin another."""
         in_flight = self._live.path if self._live and self._live.in_flight else None
         self._recovering = True
         try:
@@ -462,7 +472,7 @@ class Journal:
         UPKEEP.due(self)
 
     def _end_failure(self, failure: _Failure) -> None:
-        """Say in the log what is missing. Raises while the disk still fails."""
+        """Write a record of what is missing. Raises while the disk still fails."""
         now = self._clock.monotonic()
         if now < failure.retry_at:
             raise _TooSoonError
@@ -497,13 +507,13 @@ class Journal:
             if ours and self._failure:
                 self._attempt(lambda: None)
             if ours and self._part and not self._part.is_in_place():
-                self._close_part()  # somebody removed the log: the next record begins it anew
+                self._close_part()  # somebody removed the log: the next record begins a new one
         self._write_gitignore()
         self._watch_space()
         return bool(self._dirty or self._failure)
 
     def _duplicate(self, path: Path) -> platform.Held | None:
-        """The very file that was written, for its name may be another's when the sync comes."""
+        """Open the very file that was written: by the time of the sync, its name may be another file's."""
         for writer in (self._part, self._live):
             if writer and writer.path == path:
                 with contextlib.suppress(OSError):
@@ -535,9 +545,9 @@ class Journal:
             self.pending -= count
 
     def _sync_failed(self, path: Path, count: int, error: OSError) -> None:
-        """The system may have dropped what it could not write, and the next sync would not say so.
+        """Stop trusting a file whose sync failed, and begin a new part.
 
-        So that file is not trusted again: a new part begins.
+        The system may have dropped what it could not write, and the next sync would not report that.
         """
         with self._lock:
             if self._part and self._part.path == path:
@@ -573,7 +583,7 @@ class Journal:
             self.low_space = low
 
     def _write_gitignore(self) -> None:
-        """Into a folder that we created, for logs are nobody's source code."""
+        """Write a `.gitignore` into a folder that we created: logs are nobody's source code."""
         if not self._gitignore_is_due:
             return
         with contextlib.suppress(OSError):  # else next time

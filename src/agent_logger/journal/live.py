@@ -48,7 +48,7 @@ class LiveFile:
         self._opened()
 
     def note(self, start: LiveStart) -> None:
-        """More is known of the exchange in flight, or of the one that waits for its end."""
+        """Write down what else is known of the exchange in flight, or of the one that waits for it to end."""
         if self._start and self._start.id == start.id:
             self._start = start
         self._opened().append(records.encode(start))
@@ -63,7 +63,7 @@ class LiveFile:
         return retire(self.path) if start else None
 
     def follow(self, part: PartFile) -> None:
-        """The journal writes to another part now, and only the owner of a part has a live file there."""
+        """Move to another part, which the journal writes to now: only the owner of a part has a live file there."""
         if part == self._part:
             return
         self.close()
@@ -99,7 +99,7 @@ class LiveFile:
 
 
 def _free(path: Path, exchange_id: str) -> Path:
-    """A file there is an orphan, or about to be removed: not ours to write to."""
+    """A path that is free. A file at `path` is an orphan, or about to be removed: not ours to write to."""
     return path.with_name(f"{path.name}.{safe_name(exchange_id)}") if path.exists() else path
 
 
@@ -141,10 +141,10 @@ def _decoded(line: bytes) -> AnyRecord:
 
 
 def recover(part: PartFile, write: Callable[[ExchangeRecord], None], *, in_flight: Path | None) -> list[Path]:
-    """Write what live files hold whose owner is gone; returns the files to remove after the next sync.
+    """Write what live files hold whose owner is gone. Returns the files to remove after the next sync.
 
-    `part` is ours; the others are held meanwhile, so that nobody else recovers them too. An exchange that
-    is in the log already is not written again, nor is `in_flight`, which we are about to go on with.
+    `part` is ours; the others are locked meanwhile, so that nobody else recovers them too. An exchange that is in the
+    log already is not written again, nor is `in_flight`, which we are about to continue.
     """
     done: list[Path] = []
     for other, live_paths in live_files_of(part.folder, part.name).items():
@@ -162,14 +162,15 @@ Logged = dict[str | None, list[ExchangeRecord]]
 
 
 def _unfinished(paths: list[Path], logged: Logged) -> list[ExchangeRecord]:
-    """What live files say and the log does not."""
+    """What live files hold and the log does not."""
     exchanges = merged(exchange for path in sorted(paths) for exchange in read_live(path))
     rest = (_beyond(exchange, logged.get(exchange.id, [])) for exchange in exchanges)
     return sorted((exchange for exchange in rest if exchange), key=lambda exchange: exchange.exchange)
 
 
 def _beyond(exchange: ExchangeRecord, logged: list[ExchangeRecord]) -> ExchangeRecord | None:
-    """The messages that were recovered before, when its writer seemed to be dead, are not recovered again."""
+    """The exchange without the messages that were recovered before, when its writer seemed to be dead; `None` if none
+    is left."""
     if any(map(_has_ended, logged)):
         return None
     logged_messages = [message for exchange in logged for message in exchange.messages]
@@ -178,7 +179,8 @@ def _beyond(exchange: ExchangeRecord, logged: list[ExchangeRecord]) -> ExchangeR
 
 
 def _has_ended(exchange: ExchangeRecord) -> bool:
-    """Whether its writer wrote it, with all there is of it; else it is in flight, or what was found of it."""
+    """Whether its writer wrote the exchange, with all there is of it; else it is in flight, or was recovered in
+    part."""
     return exchange.complete or exchange.end_reason not in (None, "recovered")
 
 
@@ -221,7 +223,7 @@ def _exchange(line: object, folder: Path) -> ExchangeRecord | None:
 
 @contextmanager
 def _abandoned(part: PartFile, own: PartFile) -> Iterator[bool]:
-    """Whether nobody writes to a part; nobody will, within the `with`."""
+    """Yield whether nobody writes to a part; nobody will, within the `with`."""
     if part == own:
         yield True
         return

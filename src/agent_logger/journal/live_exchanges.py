@@ -23,7 +23,7 @@ def from_live(records: Iterable[AnyRecord]) -> list[ExchangeRecord]:
 
 
 def _unknown_start(first: LiveMessage) -> LiveStart:
-    """For messages whose beginning was lost; `exchange` 0 is no number."""
+    """The start of an exchange whose beginning was lost; `exchange` 0 is no number."""
     return LiveStart(id=first.id, session_id=None, exchange=0, ts_start=first.message.ts)
 
 

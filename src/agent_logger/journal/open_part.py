@@ -1,4 +1,4 @@
-"""A part that this process appends to: which log it belongs to is said at its head."""
+"""A part that this process appends to; its head says which log it belongs to."""
 
 import os
 from pathlib import Path
@@ -24,10 +24,11 @@ class _Head(TypedDict):
 
 
 class OpenPart:
-    """Ours until it is closed. Opening it mends a line its last owner left torn. Raises `OSError`."""
+    """A part that is ours until it is closed. Opening it mends a line that its last owner left torn. Raises
+    `OSError`."""
 
     def __init__(self, claimed: Claim, kind: Kind, before: Ids, *, clock: Clock, started: str) -> None:
-        """`before` are the ids of the log and of the part that this process wrote to so far, if any."""
+        """Open a part. `before` are the ids of the log and of the part that this process wrote to so far, if any."""
         self.file = claimed.part
         self._kind, self._clock, self._started = kind, clock, started
         self._appender = Appender(claimed.held)
@@ -57,7 +58,8 @@ class OpenPart:
     def introduced(self, record: AnyRecord) -> AnyRecord:
         """The record as it is to be written: the first one of a log carries the ids.
 
-        One that may not be changed, or stands in every kind of log, gets a `part` record before it that does.
+        A record that may not be changed, or that stands in every kind of log, gets a `part` record before it that
+        carries them.
         """
         if not self._says_nothing_yet:
             return record
@@ -67,11 +69,11 @@ class OpenPart:
         return record
 
     def is_in_place(self) -> bool:
-        """`False` once somebody removed or replaced the file."""
+        """Whether nobody has removed or replaced the file."""
         return self._appender.is_in_place()
 
     def is_removed(self) -> bool:
-        """The quick look: one that was replaced or moved away is not seen by it."""
+        """Whether the file was removed: a quick check, which misses a file that was replaced or moved away."""
         return self._appender.is_removed()
 
     def duplicate(self) -> platform.Held:
@@ -87,11 +89,11 @@ class OpenPart:
         if self.file == first:
             self._says_nothing_yet = True
             return
-        reason = claimed.reason or "owned"  # none: whoever created it died before it could say
+        reason = claimed.reason or "owned"  # none: its creator died before it could say
         self._append_part_record(reason, before.part or self._previous(reason))
 
     def _previous(self, reason: PartReason) -> str | None:
-        """The part whose end this one begins at; none if somebody else is still writing to it."""
+        """The part whose end this one begins at; `None` if somebody else is still writing to that."""
         if reason in ("owned", "no_locks", "linked"):
             return None
         return ids_of(PartFile(self.file.folder, self.file.name, self.file.number - 1)).part

@@ -1,8 +1,8 @@
 """Which part of a log a process may append to.
 
-A part has one owner, who holds a lock on it until it closes the file or dies. Whoever does not get
-the lock begins a new part, so nobody waits and no two writers share a file: a line that one of them
-left torn would take the other's next line with it.
+A part has one owner, which holds a lock on it until it closes the file or dies. A process that does not get the lock
+begins a new part, so nobody waits and no two writers share a file: a line that one of them left torn would take the
+other's next line with it.
 """
 
 import errno
@@ -30,7 +30,7 @@ Reason = Literal["owned", "full", "sealed", "sync_failed", "no_locks", "linked"]
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A part that is ours now. `reason` says why it was begun; `None`: it goes on with an old one."""
+    """A part that is ours now. `reason` says why it was begun; `None` if it is an old one, which is appended to."""
 
     part: PartFile
     held: platform.Held
@@ -39,7 +39,7 @@ class Claim:
 
     @property
     def is_empty(self) -> bool:
-        """It was begun just now, or by somebody who died before the first line."""
+        """Whether the part has no line: it was begun just now, or its owner died before the first line."""
         return self.held.size() == 0
 
 
@@ -55,9 +55,9 @@ ANY = Beyond(0, "full")
 
 
 def claim(folder: Path, name: str, *, full_at: int, beyond: Beyond = ANY, top: Path | None = None) -> Claim:
-    """The newest part if it can be had, else a new one. Raises `OSError`.
+    """Take the newest part if it is free, else a new one. Raises `OSError`.
 
-    No folder below `top`, which is that of the log unless it is given, may be a link.
+    No folder below `top` may be a link; if `top` is not given, it is the log's folder.
     """
     top = top or folder
     part: PartFile = PartFile(folder, name)
@@ -74,7 +74,7 @@ def claim(folder: Path, name: str, *, full_at: int, beyond: Beyond = ANY, top: P
 
 
 def _create(part: PartFile, top: Path) -> platform.Held | None:
-    """`None` if it is there already, or was taken by another as soon as it was there."""
+    """Create a part. `None` if it exists already, or another process locked it as soon as it existed."""
     if part.is_sealed():
         return None
     try:
@@ -96,7 +96,7 @@ def _create(part: PartFile, top: Path) -> platform.Held | None:
 
 
 def _refuse_what_is_no_file(path: Path) -> None:
-    """A folder or a FIFO in the place of a part does not go away by trying again."""
+    """Raise `OSError` for a folder or a FIFO in the place of a part: trying again would not remove it."""
     with suppress(FileNotFoundError):
         mode = os.lstat(path).st_mode
         if not stat.S_ISREG(mode) and not stat.S_ISLNK(mode):
@@ -110,7 +110,7 @@ def _newest(folder: Path, name: str, part: PartFile) -> PartFile:
 
 
 def _take_over(part: PartFile, full_at: int, top: Path) -> platform.Held | Reason | None:
-    """The part's file, locked; or why it cannot be appended to; `None` if it went away just now."""
+    """The part's file, locked; or why it cannot be appended to; `None` if it was removed just now."""
     if part.is_sealed():
         return "sealed"
     try:
@@ -172,6 +172,6 @@ def _ids(value: dict[str, object]) -> Ids:
 
 
 def kind_of(part: PartFile) -> Kind | None:
-    """`None` for a file that is not ours, or has no whole line yet."""
+    """The kind of log that a part belongs to; `None` for a file that is not ours, or has no whole line yet."""
     kinds = (records.kind_of(line.raw) for line in head_of(part))
     return next((kind for kind in kinds if kind), None)

@@ -1,8 +1,7 @@
-"""Sealing: a part that nobody will append to any more is packed.
+"""Sealing: a part that nobody will append to any more is compressed.
 
-In an order that loses nothing wherever it is cut: the plain text is synced, packed into a temporary
-file, read back and compared, synced, renamed; then the plain file goes. While both are there, the
-sealed one counts.
+The order of the steps loses nothing wherever it is interrupted: the plain text is synced, packed into a temporary file,
+read back and compared, synced, renamed; then the plain file is removed. While both exist, the sealed one counts.
 """
 
 import logging
@@ -35,8 +34,8 @@ class Sealed:
 def seal_due(folder: Path, after_seconds: float | None) -> Iterator[Sealed]:
     """Seal the parts of a folder that are full, or were not touched for so long. `None`: never.
 
-    A part that cannot be sealed now stays as it is, and the log says why. What is not ours stays as it is, too: a
-    folder that logs are written to may hold others' files.
+    A part that cannot be sealed now stays as it is, and a warning is logged. A file that is not ours stays as it is,
+    too: a folder that logs are written to may hold others' files.
     """
     if after_seconds is None:
         return
@@ -67,7 +66,7 @@ def _seal_if_due(part: PartFile, is_newest: bool, after_seconds: float) -> Seale
 
 
 def _is_full(part: PartFile) -> bool:
-    """Whether the part after it was begun because this one was full: nobody appends to it any more."""
+    """Whether the next part was begun because this one was full: nobody appends to it any more."""
     return began_by(part.next()) == "full"
 
 
@@ -79,7 +78,7 @@ def _untouched_seconds(part: PartFile) -> float:
 
 
 def seal(part: PartFile) -> Sealed | None:
-    """`None` if there is nothing to seal, or somebody writes to it.
+    """Seal a part. Returns `None` if there is nothing to seal, or another process writes to it.
 
     Raises `OSError`, and `SourceError` if the sealed part does not hold what the plain one holds; both are kept.
     """
@@ -90,7 +89,7 @@ def seal(part: PartFile) -> Sealed | None:
     try:
         if not _is_free(held):
             return None
-        if part.is_sealed():  # by somebody who was killed before the last step
+        if part.is_sealed():  # by a process that was killed before the last step
             _compare(held, part.sealed_path)
         else:
             _pack(held, part)
@@ -132,7 +131,7 @@ def _pack(held: platform.Held, part: PartFile) -> None:
 
 
 def _remove_leftover(temporary: Path) -> None:
-    """What a sealer left that was killed: we hold the lock, so nobody is writing it. A file of somebody else stays."""
+    """Remove what a killed sealer left: we hold the lock, so nobody is writing it. A file of somebody else stays."""
     try:
         with foreign.opened(temporary) as fd:
             is_ours = os.pread(fd, len(FRAME_MAGIC), 0) in (b"", FRAME_MAGIC)

@@ -1,7 +1,7 @@
-"""What is due for all journals of a process together: the sync, the limit of open files, a fork.
+"""The work that is due for all journals of a process together: the sync, the limit of open files, a fork.
 
-One thread syncs whatever was written, at most once a second, so that no caller ever waits for a
-device. It also lets a journal that could not write try again.
+One thread syncs whatever was written, at most once a second, so that no caller ever waits for a device. It also lets a
+journal that could not write try again.
 """
 
 import _thread
@@ -26,16 +26,16 @@ class SyncedJournal(Protocol):
     """A journal, as far as its upkeep is concerned."""
 
     def upkeep(self) -> bool:
-        """Do what is due; `True` if there is more to do in a second."""
+        """Do the work that is due; `True` if there is more to do in a second."""
 
     def last_chance(self) -> None:
-        """The process ends: what waits for a better time must be said now."""
+        """Write down, as the process ends, what was waiting for a better time."""
 
     def release(self) -> bool:
-        """Close what is open, to be opened again when needed. `False` if it is busy."""
+        """Close what is open, to be opened again when needed. `False` if the journal is busy."""
 
     def after_fork(self) -> None:
-        """We are a child now: what is open belongs to the parent."""
+        """Reset the journal in a forked child: what is open belongs to the parent."""
 
 
 class Upkeep:
@@ -57,7 +57,7 @@ class Upkeep:
         self._journals.add(journal)
 
     def due(self, journal: SyncedJournal) -> None:
-        """The journal wrote something, or failed to."""
+        """Note that the journal wrote something, or failed to: its upkeep is due."""
         with self._lock:
             if id(journal) in self._due and self._thread:
                 return
@@ -67,14 +67,14 @@ class Upkeep:
                 self._start_thread()
 
     def _start_thread(self) -> None:
-        """Not with `Thread.start`, which waits for the thread: Ctrl-C in there leaves it stuck."""
+        """Start the thread without `Thread.start`, which waits for the thread: Ctrl-C in there leaves it stuck."""
         try:
             self._thread = _thread.start_new_thread(self._run, ())
         except RuntimeError as error:  # the system has no thread for us now; the next record tries again
             log.warning("cannot sync yet: %s", error)
 
     def used(self, journal: SyncedJournal) -> None:
-        """The journal has an open part. If there are too many, the one not used for longest is closed."""
+        """Note that the journal has an open part. If too many are open, the least recently used one is closed."""
         with self._lock:
             self._open.pop(id(journal), None)
             self._open[id(journal)] = weakref.ref(journal)
@@ -87,7 +87,7 @@ class Upkeep:
             self._open.pop(id(journal), None)
 
     def release_one(self, keep: SyncedJournal) -> bool:
-        """Close the part that was not used for longest; `False` if there is none to close."""
+        """Close the least recently used part; `False` if there is none to close."""
         with self._lock:
             refs = list(self._open.items())
         for key, ref in refs:
@@ -100,7 +100,7 @@ class Upkeep:
         return False
 
     def finish(self, *, for_good: bool = False) -> None:
-        """Do all that is due, now; `for_good` if nothing comes after it."""
+        """Do now all work that is due; `for_good` if nothing comes after it."""
         with self._working:  # and so none is out of `_due` because the thread is at it
             with self._lock:
                 journals = list(self._due.values())
@@ -141,7 +141,7 @@ class Upkeep:
 
 
 def _most_open() -> int:
-    """A quarter of what the process may open: the rest is the agent's."""
+    """How many parts may be open: a quarter of what the process may open. The rest is the agent's."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return max(1, min(MOST_OPEN, soft // 4)) if soft != resource.RLIM_INFINITY else MOST_OPEN
 

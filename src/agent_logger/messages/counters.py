@@ -1,18 +1,18 @@
-"""A client's counters, and what of them one exchange added.
+"""The counters of a client, and what a single exchange added to them.
 
-`total_cost_usd`, `modelUsage` and `duration_api_ms` of a result count on: over the session in current clients, over the
-process in older ones, and from nothing again after a kill. `usage` and `num_turns` are the exchange's own, but know
-nothing of sub-agents. So a result is compared with the one before it and with its own `usage`:
+`total_cost_usd`, `modelUsage` and `duration_api_ms` of a result accumulate: over the session in current clients, over
+the process in older ones, and from zero again after a kill. `usage` and `num_turns` are the exchange's own, but leave
+out sub-agents. So a result is compared with the one before it and with its own `usage`:
 
-1. the client says what is new since its last result: that;
-2. the counters are just this exchange's `usage`: they began with it, all is its own;
-3. they grew by at least that much: the difference, unless a new process of an older client began them anew;
-4. they did not, but fell nowhere and the last result was heard in this run (a response counted twice in `usage` after
-   a retry, say): the difference;
-5. nothing is known from before: all is its own if the exchange explains what the counters have beyond its `usage`: a
-   sub-agent, a compaction, another model. Otherwise, and always where the session is known to go on with an earlier
-   one, they hold a history whose share is not known: nothing is said, and `inherited` says why.
-6. else they began anew: all is its own.
+1. the client says what is new since its last result: that counts;
+2. the counters equal this exchange's `usage`: they began with it, all is its own;
+3. they grew by at least that much: the difference, unless a new process of an older client reset them;
+4. they did not, but none of them fell and the last result was heard in this run (after a retry, for example, a response
+   may be counted twice in `usage`): the difference;
+5. no earlier result is known: all is its own if the exchange explains what the counters have beyond its `usage`: a
+   sub-agent, a compaction, another model. Otherwise, and always where the session is known to continue an earlier
+   one, they hold a history whose share is not known: no figure is given, and `inherited` says why.
+6. else they were reset: all is its own.
 """
 
 from collections.abc import Iterable, Sequence
@@ -51,7 +51,8 @@ class Counters:
 
     @property
     def outlive_process(self) -> bool:
-        """Clients that count over processes also say what the price of a call is based on; older ones do neither."""
+        """Whether the counters outlive a process. Clients that count so also say what the price of a call is based on;
+        older ones do neither."""
         return any("costBasis" in model for model in self.models.values())
 
     @property
@@ -66,7 +67,7 @@ class Work:
     is_new: bool = False  # the agent was started without a session to go on with
     has_agents: bool = False  # a sub-agent worked, or was started
     has_compaction: bool = False  # behind a response; a history that came from elsewhere explains nothing
-    is_seen: bool = False  # responses were told; else the result is all there is
+    is_seen: bool = False  # responses were reported; else the result is all there is
     models: set[str] = field(default_factory=set)  # of the main thread
     context: dict[str, tuple[int, ...]] = field(default_factory=dict)  # by response: what was read
 
@@ -98,8 +99,8 @@ class Work:
         self.context[message.message_id or str(len(self.context))] = _of_usage(usage)
 
     def explains(self, now: Counters, own: tuple[int, ...]) -> bool:
-        """Whether the counters hold nothing but this exchange; `own` is its `usage`, which may lack the last response
-        and holds attempts that failed. Every response reads something, so output need not be compared."""
+        """Whether the counters hold nothing but this exchange. `own` is its `usage`, which may lack the last response
+        and includes attempts that failed. Every response reads something, so output need not be compared."""
         if self.has_agents or self.has_compaction or (self.is_new and not self.is_seen):
             return True
         context = [sum(column) for column in zip(*self.context.values(), strict=True)] or [0] * len(own)
@@ -111,7 +112,8 @@ class Work:
         return not now.outlive_process and len(main) < len(now.models)
 
     def _main(self, now: Counters, counts: Sequence[int]) -> ModelUsage:
-        """The counters of the main thread's models; if nothing names them, of the one that read what it did."""
+        """The counters of the main thread's models; if nothing names those, of the model that read as much as the
+        thread did."""
         named = {
             name: counts for name, counts in now.models.items() if (canonical(name) or name) in self.models
         }
@@ -135,7 +137,7 @@ def _reads_at_most(tokens: Sequence[int], limits: Sequence[int]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What one exchange added; `None` where that cannot be told."""
+    """What one exchange added; `None` where that is unknown."""
 
     cost_usd: float | None
     api_ms: int | None
@@ -151,7 +153,7 @@ def counters_of(result: Result) -> Counters:
 
 
 def counters_in(stats: ExchangeStats) -> Counters:
-    """As they were when this was written."""
+    """The client's counters as they were when these stats were written."""
     models: ModelUsage = {}
     if stats.reported_model_usage:
         models = msgspec.json.decode(stats.reported_model_usage)
@@ -161,8 +163,8 @@ def counters_in(stats: ExchangeStats) -> Counters:
 def share(
     result: Result, before: Counters | None, *, goes_on: bool = False, work: "Work | None" = None
 ) -> Share:
-    """`before` is where the counters stood; `goes_on`: there was something before, known or not; `work`: what the
-    exchange did."""
+    """What an exchange added to the counters. `before` is where they stood; `goes_on`: there was something before,
+    known or not; `work`: what the exchange did."""
     if is_apart(result):
         return Share(result.cost_usd, result.duration_api_ms, result.model_usage, "own")
     now = counters_of(result)
@@ -186,13 +188,15 @@ def share(
 
 
 def is_apart(result: Result) -> bool:
-    """Whether it tells the run's own cost beside the session's. Claude Code 1.0 gives one value under both names."""
+    """Whether the result gives the run's own cost beside the session's. Claude Code 1.0 gives one value under both
+    names."""
     names = (result.cost_usd, result.total_cost)
     return result.total_cost_usd is None and None not in names and names[0] != names[1]
 
 
 def later(now: Counters, before: Counters | None) -> Counters:
-    """What to compare the next result with. What is reported as 0, or not at all, counts on from where it was."""
+    """The counters to compare the next result with. A counter that is reported as 0, or not at all, keeps its earlier
+    value."""
     if before and before.heard and before.models and not now.models:
         return before
     if before and now.api_ms == 0 and min(_minus(now.tokens, before.tokens)) >= 0:
@@ -221,7 +225,7 @@ def _difference(now: Counters, before: Counters) -> Share:
 
 
 def _without_models(now: Counters, before: Counters | None) -> Share:
-    """Older clients: they count on within a process at most."""
+    """The share of an older client, which counts within a process at most."""
     falls = before is None or not before.heard or (now.cost_usd or 0) < (before.cost_usd or 0)
     if falls or before is None:
         return _own(now)
@@ -235,7 +239,7 @@ def _api_difference(now: Counters, before: Counters) -> int | None:
 
 
 def _grown(now: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
-    """Nothing for a model that was not asked."""
+    """What was added for one model; nothing if the model was not asked."""
     grown = {key: _less(key, value, before.get(key)) for key, value in now.items()}
     return grown if any(grown.get(key) for key in (*_COUNTED, "costUSD")) else {}
 
@@ -270,7 +274,7 @@ def _of_usage(usage: ReportedUsage | None) -> tuple[int, ...]:
 def stats(
     message: SdkMessage, before: Counters | None, *, goes_on: bool = False, work: Work | None = None
 ) -> ExchangeStats:
-    """Of the exchange that this result ends."""
+    """The stats of the exchange that this result ends."""
     result = message.result or Result()
     usage, now = result.usage or ReportedUsage(), counters_of(result)
     added = share(result, before, goes_on=goes_on, work=work)
@@ -301,7 +305,7 @@ def stats(
 
 
 def checked(stats: ExchangeStats, work: Work) -> ExchangeStats:
-    """Of a log's first result. Older versions took the whole counter for the exchange's own."""
+    """Correct the stats of a log's first result: older versions took the whole counter for the exchange's own."""
     now, usage = counters_in(stats), last(stats)
     if usage is None or stats.cost_from != "own" or not any(now.tokens):
         return stats
@@ -314,7 +318,8 @@ def checked(stats: ExchangeStats, work: Work) -> ExchangeStats:
 
 
 def billed(stats: ExchangeStats) -> Tokens | None:
-    """Each response once, sub-agents included where the client counts by model; else the main thread's alone."""
+    """The tokens of each response once, sub-agents included if the client counts by model; else the main thread's
+    alone."""
     if not stats.model_usage:
         return last(stats)
     models: ModelUsage = msgspec.json.decode(stats.model_usage)
@@ -353,7 +358,7 @@ _NAMES = ("input", "output", "cache_creation", "cache_read")
 
 
 def last(stats: ExchangeStats) -> Tokens | None:
-    """`None` if the client does not count."""
+    """The tokens in the `usage` of the result; `None` if the client does not count."""
     if {stats.tokens_in, stats.tokens_out, stats.cache_creation, stats.cache_read} == {None}:
         return None
     return Tokens(

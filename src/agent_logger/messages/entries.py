@@ -1,6 +1,6 @@
-"""Messages as the entries of an exchange: one a block; what is no conversation is kept whole.
+"""Messages as the entries of an exchange: one per block; what is no conversation is stored whole.
 
-Agents wait for this, too: of a text the JSON it came as is written, which was never decoded.
+Agents wait for this code too: a text is written as the JSON it came as, and is never decoded.
 """
 
 from collections.abc import Iterator
@@ -21,15 +21,15 @@ TOLD_WHOLLY = ("text", "tool_use", "result")  # entries that say all there is in
 
 
 class ExchangeEntry(Message, frozen=True, kw_only=True):
-    """A message as it is to be written: of a text it has the JSON. To decode that and to encode it again would take
-    longer than all else."""
+    """A message as it is written: of a text it has the JSON. Decoding that and encoding it again would take longer than
+    everything else."""
 
     text: Any = None
     output: Any = None
 
     @property
     def plain_text(self) -> str:
-        """Its text or output, to be read."""
+        """The text or the output of the entry, for reading."""
         value = self.output if self.text is None else self.text
         return str(json_text.decode(value)) if isinstance(value, Raw) else value or ""
 
@@ -43,7 +43,7 @@ def _text(value: Json) -> Raw | None:
 
 
 def entries(message: SdkMessage, ts: str) -> Iterator[ExchangeEntry]:
-    """What a message adds to its exchange: one entry a block; for what is no conversation, one in all."""
+    """What a message adds to its exchange: one entry per block; a single one for what is no conversation."""
     if message.inner is None:
         yield _whole(message, ts)
         return
@@ -67,7 +67,7 @@ def entries(message: SdkMessage, ts: str) -> Iterator[ExchangeEntry]:
 
 
 def is_thinking_progress(entry: Message) -> bool:
-    """Logs of older versions have an entry for each."""
+    """Whether the entry is a step of a thought: logs of older versions have an entry for each."""
     return entry.source == "system" and entry.type == THINKING_PROGRESS
 
 
@@ -82,7 +82,7 @@ def _beside_thought(block: Raw) -> Json:
 
 
 def whole_thought(content: Any, text: str) -> Any:
-    """The block of a thought as it came. Older logs hold its text in the block, too."""
+    """The block of a thought as it came. In older logs the block holds the text, too."""
     if not isinstance(content, dict) or "thinking" in content:
         return content
     kind, rest = content.get("type", "thinking"), {k: v for k, v in content.items() if k != "type"}
@@ -147,7 +147,7 @@ def _entry(message: SdkMessage, inner: Inner, block: SdkBlock, ts: str) -> Excha
 
 
 def _output(content: Json) -> tuple[Raw | str, Json]:
-    """What a tool put out as a text, and its blocks, if it is more than that."""
+    """The output of a tool as text, and its blocks if it is more than text."""
     if isinstance(content, UnsetType):
         return "", raw_json(None)
     if begins(content, b'"'):
@@ -156,7 +156,7 @@ def _output(content: Json) -> tuple[Raw | str, Json]:
 
 
 def text_of(content: Any) -> str:
-    """The text of blocks, for whoever wants a string."""
+    """The text of blocks, for a caller that wants a string."""
     if isinstance(content, str):
         return content
     blocks = content if isinstance(content, list) else []

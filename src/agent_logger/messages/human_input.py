@@ -1,7 +1,7 @@
 """What a person typed, told apart from what clients put beside it in the same place.
 
 A request says "user" for everything that is not the model's: prompts, reminders, the working folder, the output of
-local commands. The clients mark their own texts by how they begin; these are the marks that were seen.
+local commands. The clients mark their own texts by how these begin; the marks listed here were observed.
 """
 
 import re
@@ -38,7 +38,7 @@ _BEGINNINGS = (
 
 
 def typed(texts: Iterable[str]) -> str | None:
-    """What is a person's of these texts; none if nothing is."""
+    """The part of these texts that a person typed; `None` if there is none."""
     texts = list(texts)
     if any(text.startswith(_COMPACTIONS) for text in texts):
         return None  # a summary is asked for; what stands before it was asked already
@@ -51,7 +51,7 @@ def is_interruption(texts: Iterable[str]) -> bool:
 
 
 def _without_elements(text: str) -> str:
-    """Only those it begins with: further on, a person may be talking about them."""
+    """Remove the elements that the text begins with, and no others: further on, a person may be writing about them."""
     while match := _ELEMENT.match(text):
         text = text[match.end() :]
     return text.strip()

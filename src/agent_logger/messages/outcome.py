@@ -1,4 +1,4 @@
-"""How a run ended and what it came to, from its results, its exit and what it said last.
+"""How a run ended and what it used, from its results, its exit and its last output.
 
 A result failed if it says `is_error`, or if its subtype begins with `error`: a failed request to the API has the
 subtype `success`, and older clients that reach a limit say `error_max_turns` with `is_error: false`.
@@ -43,7 +43,7 @@ class ReportedCounters(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunMetadata(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run came to. `None`: nobody said so."""
+    """The metadata of a run. A field is `None` if no source gives it."""
 
     session_id: str | None = None
     cost: float | None = None  # of this run, in dollars
@@ -69,7 +69,7 @@ class RunMetadata(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(slots=True)
 class RunOutcome:
-    """A run so far. `add` is told every message, and of a result what its exchange came to."""
+    """The outcome of a run so far. Give `add` every message, and with a result the stats of its exchange."""
 
     results: list[ExchangeStats] = field(default_factory=list)
     last: Result = field(default_factory=Result)
@@ -97,7 +97,7 @@ class RunOutcome:
         return is_failed(self.results[-1])
 
     def failure(self, exited: Exit | None, text: str, *, timed_out: bool = False) -> Failure | None:
-        """`said` is the end of the standard error."""
+        """Why the run failed; `None` if it did not. `text` is the end of the standard error."""
         if timed_out:
             return Failure.TIMED_OUT
         if self.results:
@@ -126,7 +126,8 @@ class RunOutcome:
     # ------------------------------------------------------------ what it came to
 
     def metadata(self, *, log_cost: float | None = None, goes_on: bool = False, **fields: Any) -> RunMetadata:
-        """`log_cost`: what the logs of the conversation add up to; `goes_on`: there was something before this run."""
+        """The metadata of the run. `log_cost`: the sum over the logs of the conversation; `goes_on`: there was
+        something before this run."""
         numbers = self._numbers(log_cost, goes_on=goes_on) if self.results else {}
         return RunMetadata(session_id=self.session_id, **numbers, **fields)
 
@@ -158,7 +159,8 @@ class RunOutcome:
     def _total(
         self, reported: counters.Counters, cost: float | None, log_cost: float | None, *, goes_on: bool
     ) -> tuple[float | None, str | None]:
-        """Current clients count over the session; of older ones the logs know, or there was nothing before."""
+        """The cost of the session, and where it comes from. Current clients count over the session; for older ones it
+        is known from the logs, or if there was nothing before this run."""
         if reported.cost_usd is not None and (reported.outlive_process or counters.is_apart(self.last)):
             return round(reported.cost_usd, counters.COST_DIGITS), "reported"
         if cost is not None and not goes_on:
@@ -167,14 +169,14 @@ class RunOutcome:
 
 
 def is_failed(stats: ExchangeStats) -> bool:
-    """Whether the exchange that ended with these failed."""
+    """Whether the exchange that ended with these stats failed."""
     if stats.is_error or (stats.subtype or "").startswith("error"):
         return True
     return stats.is_error is None and bool(stats.errors)
 
 
 def failure_of(stats: ExchangeStats, text: str = "") -> Failure | None:
-    """Why the exchange that ended with these failed; `said` is what its result says of that."""
+    """Why the exchange that ended with these stats failed; `text` is what its result says about that."""
     reason, kind = stats.terminal_reason or "", stats.subtype or ""
     if not is_failed(stats):
         return None
@@ -190,7 +192,7 @@ def failure_of(stats: ExchangeStats, text: str = "") -> Failure | None:
 
 
 def _sum(values: list[Any]) -> Any:
-    """`None` if one of them is not known: a part is not the whole."""
+    """The sum; `None` if one of the values is unknown, for a part is not the whole."""
     return None if None in values else round(sum(values), counters.COST_DIGITS)
 
 

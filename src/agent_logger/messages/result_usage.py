@@ -1,9 +1,9 @@
-"""What a result tells of the responses before it.
+"""What a result says of the responses before it.
 
-Current clients tell an SDK, or who runs them, of a response when it begins, with the tokens that are known then: one
-or two of its output. What all of them came to is told only in sum, by model, with the result. Where that leaves one
-response of a model open, and nothing else of it is missing, the rest is that response's. Any other rest is not
-itemised.
+Current clients report a response, to an SDK or to the program that runs them, when it begins, with the tokens that are
+known then: one or two of its output. The final counts come only as a sum by model, with the result. If that leaves one
+response of a model open, and nothing else of the model is missing, the rest belongs to that response. Any other rest is
+not itemised.
 """
 
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ def counted_of(usage: Usage) -> Counted:
 
 
 def with_result(turns: Sequence[Turn], stats: ExchangeStats | None) -> Sequence[Turn]:
-    """The turns of an exchange with the tokens that its result tells of."""
+    """The turns of an exchange with the tokens that its result reports."""
     if stats is None or all(turn.is_final for turn in turns):
         return turns
     completed: dict[int, Turn] = {}
@@ -74,7 +74,8 @@ def _is_of(turn: Turn, model: str | None) -> bool:
 
 
 def _counted(stats: ExchangeStats) -> dict[str | None, Usage]:
-    """By model, sub-agents included; of a client that does not say so, of the main thread."""
+    """The usage by model, sub-agents included; if the client does not count by model, that of the main thread under
+    `None`."""
     if stats.model_usage:
         counted: dict[str | None, Usage] = {}
         for model, counts in by_model(stats).items():
@@ -95,7 +96,7 @@ def of_main_thread(stats: ExchangeStats) -> Usage:
 
 
 def by_model(stats: ExchangeStats) -> dict[str, Counted]:
-    """As the client calls them; none if it does not count so."""
+    """The usage by model, under the client's names; empty if the client does not count by model."""
     try:
         return msgspec.json.decode(stats.model_usage, type=dict[str, Counted]) if stats.model_usage else {}
     except (msgspec.MsgspecError, RecursionError):

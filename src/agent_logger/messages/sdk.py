@@ -1,9 +1,9 @@
 """Messages of the Claude Agent SDK and of `stream-json` output.
 
 They are read by shape: what is missing is `None`, what is unknown is kept as it came. The head of a message decides
-which fields are looked for; a field of the wrong shape costs what stands in it, not the message.
+which fields are looked for; a field of the wrong shape loses its own content, not the message.
 
-Agents wait for this: a long text is passed over, and stays the JSON it came as, on its way to the log.
+Agents wait for this code: a long text is not decoded, and stays the JSON it came as, on its way to the log.
 """
 
 import dataclasses
@@ -55,19 +55,19 @@ class _InnerFields(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Inner(_InnerFields, frozen=True, kw_only=True):
-    """The model's, or the user's, message in a message."""
+    """The model's or the user's message inside a message of the SDK."""
 
     content: str | list[SdkBlock] = ""
 
 
 class _Loose(_InnerFields, frozen=True, kw_only=True):
-    """Of one whose blocks are not all as they should be."""
+    """The inner message whose blocks are not all as they should be."""
 
     content: str | list[Raw] = ""
 
 
 class Init(msgspec.Struct, frozen=True):
-    """What a session begins with; said again at every exchange."""
+    """What a session begins with; repeated at every exchange."""
 
     model: str | None = None
     cwd: str | None = None
@@ -90,7 +90,7 @@ class ReportedUsage(msgspec.Struct, frozen=True):
 
     @property
     def is_understood(self) -> bool:
-        """It has counts, and nothing that cannot be one."""
+        """Whether there are counts, and no value that cannot be one."""
         types = (
             self.input_tokens,
             self.output_tokens,
@@ -102,13 +102,13 @@ class ReportedUsage(msgspec.Struct, frozen=True):
 
     @property
     def context(self) -> int:
-        """What the model read."""
+        """How many tokens the model read."""
         parts = (self.input_tokens, self.cache_creation_input_tokens, self.cache_read_input_tokens)
         return sum(count or 0 for count in parts)
 
 
 def reported_usage(value: Any) -> ReportedUsage | None:
-    """A usage object in anybody's words; none if it is not understood."""
+    """A usage object in the words of any vendor; `None` if it is not understood."""
     usage = usage_of(value)
     if usage is None:
         return None
@@ -124,8 +124,8 @@ def reported_usage(value: Any) -> ReportedUsage | None:
 
 @lru_cache(maxsize=8)
 def usage_in(data: bytes) -> ReportedUsage | None:
-    """As `reported_usage`, of JSON: several ask for the usage of the same message, one after the other. Raises
-    `MsgspecError` and `RecursionError`."""
+    """The `reported_usage` of JSON text, cached: several callers ask for the usage of the same message, one after the
+    other. Raises `MsgspecError` and `RecursionError`."""
     return reported_usage(msgspec.json.decode(data))
 
 
@@ -158,7 +158,7 @@ class _Head(msgspec.Struct, frozen=True):
 
 
 class _Beside(_Head, frozen=True):
-    """With what stands beside it in some messages."""
+    """A head with the fields that some messages have beside it."""
 
     origin: Raw | UnsetType = UNSET
     error: str | None = None
@@ -199,7 +199,7 @@ class _Event(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class SdkMessage:
-    """One message: its head, and the part that its type has."""
+    """A message: its head, and the part that belongs to its type."""
 
     raw: bytes  # all of it, as it came
     type: str
@@ -219,22 +219,23 @@ class SdkMessage:
 
     @property
     def is_text(self) -> bool:
-        """No message at all: a line of text, on either output."""
+        """Whether this is no message at all, but a line of text on either output."""
         return self.type in (UNKNOWN, STDERR)
 
     @property
     def is_progress(self) -> bool:
-        """A step of something that is told whole later: it is in the live file alone."""
+        """Whether this is a step of something that is reported whole later: such a step is only written to the live
+        file."""
         return self.event is not None or (self.type == "system" and self.subtype == THINKING_PROGRESS)
 
     @property
     def is_human(self) -> bool:
-        """Whether a person's input led to it, as far as it says: most say nothing."""
+        """Whether a person's input led to the message, as far as it says: most say nothing."""
         return not self.origin or (_part(self.origin, _Origin) or _Origin()).kind == "human"
 
     @property
     def prompt(self) -> str | list[Raw] | None:
-        """What the user said, if this is that: on its way to the client, or sent back by it."""
+        """What the user said, if this message is a prompt: on its way to the client, or sent back by it."""
         if self.type != "user" or self.inner is None or self.parent_tool_use_id or not self.is_human:
             return None
         if self.uuid and not self.is_replay:
@@ -256,7 +257,7 @@ class SdkMessage:
 
 
 def read(line: bytes) -> SdkMessage:
-    """Never fails: what is no message is one of type `unknown`."""
+    """Read a line as a message. Never fails: a line that is no message becomes one of type `unknown`."""
     head: _Head | None = _part(line, _More) or _part(line, _Head)
     if head is None and (mended := json_text.mended(line)) and (head := _part(mended, _Head)):
         line = mended
@@ -297,7 +298,7 @@ class _ResultUsage(msgspec.Struct, frozen=True):
 
 
 def _result(line: bytes) -> Result:
-    """Its usage may be in other words than Anthropic's, or not be one."""
+    """Read a result. Its usage may be in other words than Anthropic's, or not be a usage at all."""
     result, usage = _part(line, Result), _part(line, _ResultUsage)
     if usage is None or usage.usage is None or (result and result.usage and result.usage.is_understood):
         return result or Result()
@@ -336,7 +337,7 @@ def _loosely(line: bytes, head: _Head) -> _More:
 
 
 class _ToolLine(msgspec.Struct, frozen=True):
-    """A tool use, or what came of it, that is a line of its own."""
+    """A tool use, or its result, that is a line of its own."""
 
     tool: str | None = None
     name: str | None = None
@@ -360,7 +361,8 @@ def _tool_line(message: SdkMessage) -> SdkMessage:
 
 
 def translated(message: SdkMessage, kind: str, block: SdkBlock, *, again: bool = False) -> SdkMessage:
-    """The message that another line stands for; `again`: one that stood for another already, which has the line."""
+    """The message that another line stands for. `again`: the line gave an earlier message already, and that one keeps
+    the line."""
     return dataclasses.replace(message, type=kind, inner=Inner(content=[block]), is_translated=not again)
 
 

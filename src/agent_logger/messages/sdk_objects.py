@@ -1,8 +1,8 @@
 """The message objects of an SDK as the JSON they were made from, read by shape: the SDK is not imported.
 
 The Claude Agent SDK turns each line of its client into a dataclass. The name of the class gives the type, `content`
-gives the message inside, `data` is the line itself. A class that nobody knew of when this was written goes
-the same way.
+gives the message inside, `data` is the line itself. A class that was unknown when this was written is handled the same
+way.
 """
 
 import dataclasses
@@ -59,7 +59,8 @@ def _fields(value: Any) -> dict[str, Any]:
 
 
 def _snake(value: object, suffix: str) -> str:
-    """`ToolUseBlock` is a `tool_use`; so is a subclass of it with a name of its own."""
+    """The name of a class in snake case, without its suffix: `ToolUseBlock` is a `tool_use`; so is a subclass of it
+    with a name of its own."""
     names = [cls.__name__ for cls in type(value).__mro__]
     name = next((candidate for candidate in names if candidate.endswith(suffix)), names[0]).removesuffix(
         suffix

@@ -1,4 +1,4 @@
-"""How ids look that programs make for themselves."""
+"""The shape of ids that programs make for themselves."""
 
 import re
 

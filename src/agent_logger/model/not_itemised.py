@@ -1,13 +1,14 @@
-"""What clients count beyond the responses that anybody was told of.
+"""What clients count beyond the responses that any witness reports.
 
-A client's result says what its exchange took in all, by model. An SDK, or a run, is not told of every response: the
-last answer of a sub-agent, a title, a compaction, the end of an answer. What remains of such a total when all known
-responses of its stretch are taken off is not itemised, and counts too. So does a request that its client wrote down,
-and no answer: nobody knows how much it took, unless another witness saw the answer.
+A client's result says what its exchange took in all, by model. An SDK, or a run, does not get every response: the last
+answer of a sub-agent, a title, a compaction, the end of an answer. What remains of such a total after all known
+responses of its stretch are subtracted is not itemised, and counts too. So does a request that its client wrote down
+without an answer: its size is unknown, unless another witness saw the answer.
 
-Which responses are of a stretch is known by the ids that its witness was told. What only others saw is of the stretch
-it falls into by time; where the clocks of witnesses differ, as in a log that was replayed, of the first one that has
-room for it. A stretch whose responses all went through the proxy has no remainder: the proxy saw every call of it.
+Which responses belong to a stretch is known by the ids that its witness got. A response that only others saw belongs to
+the stretch it falls into by time; where the clocks of witnesses differ, as in a log that was replayed, to the first one
+that has room for it. A stretch whose responses all went through the proxy has no remainder: the proxy saw every call of
+it.
 """
 
 import math
@@ -33,7 +34,7 @@ NOTHING: Tokens = (0, 0, 0, 0, 0)
 
 
 class SeenResponse(NamedTuple):
-    """A response, from all who saw it."""
+    """A response, put together from all witnesses that saw it."""
 
     message_id: str | None
     session: str
@@ -55,17 +56,17 @@ class Remainder(NamedTuple):
     stretch: Stretch
     model: str | None
     usage: Usage | None
-    is_sum: bool  # of an exchange that no response was told of: there was one at least
+    is_sum: bool  # of an exchange whose responses nobody reported: there was one at least
 
 
 def in_flight_until(total: ClientTotal) -> float | None:
-    """Of a request that has no answer so far: until when one may still come, in seconds since 1970."""
+    """The time until which the answer to a request without one may still come, in seconds since 1970."""
     started = _seconds(total.started)
     return started + AT_WORK_SECONDS if total.is_request and total.ended is None and started else None
 
 
 def remainders(stretches: Iterable[Stretch], responses: Iterable[SeenResponse]) -> list[Remainder]:
-    """The order in which anything comes does not matter. What is in flight is left out."""
+    """What of each total is not itemised. The order of the arguments does not matter. What is in flight is left out."""
     now = time.time()
     over = [stretch for stretch in dict.fromkeys(stretches) if (in_flight_until(stretch.total) or 0.0) < now]
     opened = sorted(map(_Open, over), key=_Open.order)
@@ -96,7 +97,7 @@ class _Sessions:
                 self._by_id.setdefault(response.message_id, []).append(response)
 
     def of(self, message_id: str, session: str) -> SeenResponse | None:
-        """A fork's responses may stand in the session it came from."""
+        """The response with this id. A fork's responses may stand in the session it came from."""
         responses = self._by_id.get(message_id, ())
         return next(
             (response for response in responses if response.session == session),
@@ -106,7 +107,7 @@ class _Sessions:
 
 @dataclass(slots=True, eq=False)
 class _Open:
-    """A stretch while responses are taken off its total."""
+    """A stretch while responses are subtracted from its total."""
 
     stretch: Stretch
     left: dict[str, Tokens] = field(init=False)  # by model
@@ -137,7 +138,7 @@ class _Open:
         return self.stretch.total
 
     def order(self) -> tuple[object, ...]:
-        """The shortest first; a fork's history has all that its parent's has, and more."""
+        """The sort key: the shortest first, because a fork's history has all that its parent's has, and more."""
         total = self.total
         ids = total.message_ids
         return len(ids), _seconds(total.started) or 0.0, self.session, total.witness, ids, str(total.models)
@@ -160,8 +161,8 @@ class _Open:
             self.strays.append(response)
 
     def take_strays(self) -> None:
-        """Responses whose model the total does not name: gateways have names of their own for models. They are of a
-        model that no response names."""
+        """Subtract the responses whose model the total does not name: gateways have names of their own for models. Each
+        belongs to a model of the total that no response names."""
         for response in self.strays:
             for name in self.left.keys() - self.named:
                 if _has_room(self.left[name], response):
@@ -185,7 +186,7 @@ class _Open:
 
     @property
     def span(self) -> tuple[float | None, float | None]:
-        """What has no end yet was just begun."""
+        """When the stretch began and ended. A stretch without an end has just begun: its start stands for both."""
         start, end = _seconds(self.total.started), _seconds(self.total.ended)
         return start, start if end is None else end
 
@@ -193,7 +194,7 @@ class _Open:
         return self.distance(seconds) <= SLACK_SECONDS
 
     def distance(self, seconds: float | None) -> float:
-        """Seconds before or behind the stretch."""
+        """How many seconds the moment is before or after the stretch."""
         start, end = self.span
         if seconds is None or start is None or end is None:
             return math.inf
@@ -206,7 +207,7 @@ class _Open:
         return any("wire" in response.witnesses for response in self.claimed)
 
     def settle(self, beside: Iterable["_Open"]) -> None:
-        """What is left is not itemised. What another total of the same responses has left is the same."""
+        """List what is left as not itemised, without what other totals of the same responses have listed already."""
         self.take_strays()
         for row in (row for other in beside for row in other.rows):
             name = _name(row.model)
@@ -228,7 +229,7 @@ class _Open:
 
     @property
     def is_full(self) -> bool:
-        """Every response reads something, so there is no room for one."""
+        """Whether there is no room for another response: every response reads something."""
         return not any(left[kind] > 0 for left in self.left.values() for kind in (INPUT, READ, WRITE))
 
     def _model_of(self, response: SeenResponse) -> str:
@@ -237,8 +238,8 @@ class _Open:
 
 
 class _Settled:
-    """Stretches whose rows are known, by what another total of the same responses is found by: an id that both name, or
-    else the session, if another witness tells it."""
+    """Stretches whose rows are known, indexed by what identifies another total of the same responses: an id that both
+    name, or else the session, if the total is another witness's."""
 
     def __init__(self) -> None:
         self._order: dict[_Open, int] = {}
@@ -254,7 +255,7 @@ class _Settled:
         kind.setdefault((stretch.session, stretch.total.witness), []).append(stretch)
 
     def totals_beside(self, stretch: _Open) -> list[_Open]:
-        """In the order in which they were added."""
+        """The other totals of the same responses, in the order in which they were added."""
         same = {
             other for message_id in stretch.total.message_ids for other in self._by_id.get(message_id, ())
         }
@@ -271,7 +272,7 @@ class _Settled:
 
 
 class _Calendar:
-    """Stretches by time."""
+    """The stretches of a group, by time."""
 
     def __init__(self, group: Sequence[_Open]) -> None:
         times = [(*stretch.span, stretch) for stretch in group]
@@ -283,7 +284,7 @@ class _Calendar:
         self._latest = list(accumulate((end for _, end, _ in self._spans), max))  # end of all up to here
 
     def spanning(self, seconds: float | None) -> list[_Open]:
-        """Those that this moment falls into, the earliest first."""
+        """The stretches that contain this moment, the earliest first."""
         if seconds is None:
             return []
         stretches: list[_Open] = []
@@ -302,7 +303,7 @@ def _has_room(left: Tokens, response: SeenResponse) -> bool:
 
 
 def _claim(group: Sequence[_Open], responses: Sequence[SeenResponse]) -> None:
-    """For the stretches of one witness, in its own order: what only others saw."""
+    """Give the stretches of one witness, in its own order, the responses that only other witnesses saw."""
     group = sorted(
         (stretch for stretch in group if stretch.total.is_whole or not stretch.total.message_ids), key=_began
     )
@@ -337,7 +338,7 @@ def _claim(group: Sequence[_Open], responses: Sequence[SeenResponse]) -> None:
 
 
 def _claim_by_time(group: Sequence[_Open], others: Sequence[SeenResponse]) -> list[SeenResponse]:
-    """The rest is of no stretch."""
+    """Assign responses to stretches by time. Returns the rest, which belongs to no stretch."""
     rest, calendar = [], _Calendar(group)
     for response in others:
         fitting = calendar.spanning(response.first)
@@ -354,7 +355,8 @@ def _claim_by_time(group: Sequence[_Open], others: Sequence[SeenResponse]) -> li
 
 
 def _claim_by_room(group: Sequence[_Open], others: Sequence[SeenResponse]) -> None:
-    """What is all that a stretch has left is of it; then each response is of the first that has room."""
+    """Assign responses to stretches by size: a response that is exactly what a stretch has left belongs to it; then
+    each goes to the first stretch that has room."""
     by_tokens: dict[Tokens | None, deque[SeenResponse]] = {}
     for response in others:
         by_tokens.setdefault(_without_hour(response.tokens), deque()).append(response)

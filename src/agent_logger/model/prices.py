@@ -90,8 +90,8 @@ def price(usage: Usage, model: str | None, at: datetime | None = None, tier: str
 
 
 def priced(turn: Turn) -> Turn:
-    """With what it cost, as every reader tells it; as it is, if nothing was billed. It is new, and nobody has it yet:
-    a copy would be a tenth of what a turn takes to read."""
+    """Set the cost of a turn, as every reader does; a turn that was not billed stays as it is. The turn is new and not
+    shared yet, so it is changed in place: a copy would take a tenth of the time to read a turn."""
     if not turn.is_billed:
         return turn
     cost = Cost(nano_usd=None, reason=NO_USAGE)
@@ -104,8 +104,8 @@ def priced(turn: Turn) -> Turn:
 def nano_usd(
     tokens: Tokens, model: str | None, at: datetime | None, tier: str | None, *, is_sum: bool = False
 ) -> int | str:
-    """Nanodollars, or the reason why they are unknown. As `price`, for those who ask a million times. `is_sum`: the
-    tokens are of several requests, so how many there are to read tells nothing of any of them."""
+    """Nanodollars, or the reason why they are unknown. A faster `price`, for callers that ask a million times.
+    `is_sum`: the tokens are of several requests, so their sum says nothing about the size of any of them."""
     listed = _listed(model, tier)
     bands = listed if isinstance(listed, str) or isinstance(listed[0], _Band) else _bands(listed, at)
     if isinstance(bands, str):
@@ -183,7 +183,8 @@ TAIL = re.compile(
 
 @lru_cache(maxsize=4096)
 def canonical(model: str) -> str | None:
-    """One name for the spellings of a model: `anthropic/claude-sonnet-4-5`. None if it has no price."""
+    """The canonical name of a model, for all its spellings: `anthropic/claude-sonnet-4-5`. `None` if it has no
+    price."""
     listing = _find(model)
     return f"{listing[0]}/{listing[1].replace('.', '-')}" if listing else None
 
@@ -199,7 +200,8 @@ def _find(model: str) -> tuple[str, str] | None:
 
 
 def _readings(name: str) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Whose a name may be, and the name among theirs. Where a vendor is named, nobody else is asked."""
+    """Yield the vendors that a name may belong to, and the name in their list. If the name says a vendor, only that
+    one."""
     for path in PATHS:
         name = name.removeprefix(path)
     yield _snapshot().makers, name
@@ -212,7 +214,7 @@ def _readings(name: str) -> Iterator[tuple[tuple[str, ...], str]]:
 
 
 def _shorter(name: str) -> Iterator[str]:
-    """The name, then without its tails, one after the other."""
+    """Yield the name, then the name without its tails, one after the other."""
     yield name
     while (short := TAIL.sub("", name)) != name:
         yield short

@@ -1,11 +1,11 @@
-"""Every record of our own logs: its fields, how it becomes a line, how a line becomes it again.
+"""Every record of our own logs: its fields, how it is encoded as a line, how a line is decoded.
 
-Three kinds of log share the frame of `Record` and differ in their types: exchange logs
-(SDK logger, runner), wire logs (proxy) and transcripts (storage). A field without a default is
-always written, `null` when it is not known; a field with one is left out while it says nothing.
+Three kinds of log share the frame of `Record` and differ in their types: exchange logs (SDK logger, runner), wire logs
+(proxy) and transcripts (storage). A field without a default is always written, `null` when it is not known; a field
+with one is left out while it says nothing.
 
-What a log holds beyond these types is kept: a line of an unknown type, or of a form newer than
-`VERSION`, decodes to `Unknown` and encodes to the same bytes.
+What a log holds beyond these types is kept: a line of an unknown type, or of a form newer than `VERSION`, decodes to
+`Unknown` and encodes to the same bytes.
 """
 
 import base64
@@ -25,7 +25,7 @@ Encoding = Literal["base64"]
 
 
 class Struct(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What stands inside a record."""
+    """A structure inside a record."""
 
 
 class Writer(Struct, frozen=True, kw_only=True):
@@ -35,7 +35,7 @@ class Writer(Struct, frozen=True, kw_only=True):
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type"):
-    """One line of a log. The first line of a part says which log and part it is, and who writes it."""
+    """A line of a log. The first line of a part says which log and part it is, and who writes it."""
 
     v: int = msgspec.field(default_factory=lambda: VERSION)  # a factory, or omit_defaults would drop it
     log: str | None = None
@@ -87,7 +87,7 @@ class Recovered(Record, frozen=True, kw_only=True, tag="recovered"):
 
 
 class Large(Record, frozen=True, kw_only=True, tag="large"):
-    """Stands for a line that is too long for a log; `file` holds it, without its newline."""
+    """A stand-in for a line that is too long for a log; `file` holds that line, without its newline."""
 
     file: str
     bytes: int
@@ -127,7 +127,8 @@ CostFrom = Literal["since_last_result", "difference", "own"]
 
 
 class ExchangeStats(Struct, frozen=True, kw_only=True):
-    """What a result says of its exchange. Of the client's counters, the difference that this exchange made."""
+    """The figures of a result for its exchange. Of the client's counters, they hold the difference that this exchange
+    made."""
 
     num_turns: int | None
     duration_ms: int | None
@@ -141,7 +142,7 @@ class ExchangeStats(Struct, frozen=True, kw_only=True):
     reported_total_cost_usd: float | None = None  # the client's counter, as it came
     reported_duration_api_ms: int | None = None  # likewise
     reported_model_usage: Json = UNSET  # likewise
-    # The counters hold an earlier history that is not known here: no difference can be told.
+    # The counters hold an earlier history that is not known here: no difference can be computed.
     inherited: bool = False
     model_usage: Json = UNSET  # by model, sub-agents and side requests included
     cache_creation_1h: int | None = None  # part of `cache_creation`
@@ -167,7 +168,8 @@ class Tokens(Struct, frozen=True, kw_only=True):
 
 
 class SystemPrompt(Struct, frozen=True, kw_only=True):
-    """That a run was given one, and an HMAC under the install's key, by which the same text is known again."""
+    """A note that a run was given a system prompt, with an HMAC under the install's key, by which the same text is
+    recognised."""
 
     form: str  # the option that gave it
     hmac: str | None  # none if its file could not be read
@@ -242,7 +244,7 @@ class Resume(Record, frozen=True, kw_only=True, tag="resume"):
 
 
 class LiveStart(Record, frozen=True, kw_only=True, tag="live_start"):
-    """In a live file: an exchange that has begun."""
+    """The start of an exchange, in a live file."""
 
     id: str
     session_id: str | None
@@ -255,7 +257,7 @@ class LiveStart(Record, frozen=True, kw_only=True, tag="live_start"):
 
 
 class LiveMessage(Record, frozen=True, kw_only=True, tag="live_message"):
-    """In a live file: a message of the exchange `id`, as it came."""
+    """A message of the exchange `id`, as it came, in a live file."""
 
     id: str
     message: Message
@@ -331,8 +333,9 @@ class Request(Record, frozen=True, kw_only=True, tag="request"):
 
 
 class Response(Record, frozen=True, kw_only=True, tag="response"):
-    """`complete`: the answer has ended, with its last event or, if it is not streamed, with its body. `reason`: why the
-    call ended otherwise than HTTP says it should. Both may stand together: the client left after the last event."""
+    """The answer to a request. `complete`: the answer has ended, with its last event or, if it is not streamed, with
+    its body. `reason`: why the call ended otherwise than HTTP says it should. Both may be present: the client left
+    after the last event."""
 
     ts: str
     seq: int
@@ -417,7 +420,7 @@ class Verbatim(Record, frozen=True, kw_only=True, tag="verbatim"):
 
 
 class Hook(Record, frozen=True, kw_only=True, tag="hook"):
-    """What an agent told its hook, in a file of its own."""
+    """The input that an agent gave its hook, in a file of its own."""
 
     ts: str
     input: Json = UNSET
@@ -469,7 +472,7 @@ def encode(record: AnyRecord) -> bytes:
 
 
 def encode_line(record: Record) -> bytes:
-    """The same with its newline, which to add would be a copy of it all."""
+    """Encode a record with its newline: adding the newline afterwards would copy the whole line."""
     try:
         return _encoder.encode_lines([record])
     except UnicodeEncodeError:
@@ -531,7 +534,7 @@ _KIND_OF_TYPE: Mapping[str, Kind] = {
 
 
 def kind_of(line: bytes) -> Kind | None:
-    """Which log a line stands in; `None` if it says nothing of that, or is somebody else's."""
+    """Which kind of log a line stands in; `None` if it does not say, or is somebody else's."""
     try:
         head = _head.decode(line)
     except msgspec.MsgspecError:
@@ -547,7 +550,8 @@ def kind_of(line: bytes) -> Kind | None:
 
 
 def _lift_0(line: dict[str, Any]) -> dict[str, Any]:
-    """Version 0 is the form of the specification's own examples: no `v`, the client's counter as the cost."""
+    """Convert a line of version 0, the form of the specification's own examples: no `v`, the client's counter as the
+    cost."""
     stats = line.get("stats")
     if line["type"] == "exchange" and isinstance(stats, dict):
         line["stats"] = {"duration_api_ms": None, **stats, "reported_total_cost_usd": stats.get("cost_usd")}
@@ -570,7 +574,7 @@ def _lifted(line: bytes, version: int) -> bytes:
 
 
 def as_text(data: bytes) -> tuple[str, Encoding | None]:
-    """Bytes for a JSON string, and the encoding to write beside it: none if they are plain UTF-8."""
+    """Bytes as text for a JSON string, and the encoding to write beside it: `None` if they are plain UTF-8."""
     try:
         return data.decode("utf-8"), None
     except UnicodeDecodeError:

@@ -11,7 +11,8 @@ from agent_logger.model.session import Cost, NotItemised, Session, Turn
 
 
 def with_remainders(session: Session, times: Iterable[tuple[float | None, float | None]] = ()) -> Session:
-    """`times`: of each turn, when it was by the first and by the last of its witnesses, where these are several."""
+    """Add what the session's clients count beyond its turns. `times`: for each turn, the times that its first and its
+    last witness give, where it has several."""
     has_sums = any(turn.is_sum for turn in session.turns)  # such a turn has all of its exchange already
     stretches = [
         Stretch(session.id, total)

@@ -1,4 +1,4 @@
-"""What models are paid for: a row per response that files tell of, as the ledger takes it from every reader."""
+"""What models are paid for: a row per response that files report, as the ledger takes it from every reader."""
 
 from datetime import datetime
 
@@ -10,7 +10,7 @@ from agent_logger.model.session import MAIN, SYNTHETIC, ClientTotal, Usage, Witn
 class ModelResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):  # quicker to make than a dataclass
     """A response of a model, once per source: the lines that a client splits it into are one row.
 
-    Copies in other sources, as forks and resumed sessions make them, are rows of their own with the same `message_id`.
+    Copies in other sources, which forks and resumed sessions make, are rows of their own with the same `message_id`.
     """
 
     family: str  # whose ids these are: anthropic, openai, gemini
@@ -30,7 +30,7 @@ class ModelResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):  # qui
 
     @property
     def is_synthetic(self) -> bool:
-        """Written by the client in the model's name; nothing was asked, and nothing is billed."""
+        """Whether the client wrote this in the model's name: no model was asked, and nothing is billed."""
         return self.model == SYNTHETIC
 
     @property
@@ -39,7 +39,7 @@ class ModelResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):  # qui
 
 
 class ReportedTotal(msgspec.Struct, frozen=True, kw_only=True):
-    """What a client says that a stretch of a session took in all, once per source."""
+    """What a client says a stretch of a session took in all, once per source."""
 
     session: str
     project: str | None

@@ -2,8 +2,8 @@
 
     Session > Exchange > Turn > Block
 
-Whatever the witnesses were, these say the same things. Nothing here is stored: a session is derived
-from the logs, and can be derived again, better, from the same files.
+These types say the same things whatever the witnesses were. Nothing here is stored: a session is derived from the logs,
+and can be derived again, better, from the same files.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,8 +26,8 @@ SYNTHETIC = "<synthetic>"  # the model of what a client says in the model's name
 
 
 class Model(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Not a dataclass, which takes several times as long to make, and a folder of sessions holds many; a changed
-    copy is made by `msgspec.structs.replace`."""
+    """The base of these types. They are no dataclasses, which take several times as long to make, and a folder of
+    sessions holds many. `msgspec.structs.replace` makes a changed copy."""
 
 
 class Usage(Model, frozen=True, kw_only=True, gc=False):
@@ -49,12 +49,12 @@ class Usage(Model, frozen=True, kw_only=True, gc=False):
         )
 
     def __sub__(self, other: Self) -> "Usage":
-        """For clients that report a counter: what came since `other`."""
+        """Subtract an earlier counter: what was used since `other`, for clients that report a running total."""
         return Usage(**{name: getattr(self, name) - getattr(other, name) for name in self.__struct_fields__})
 
     @property
     def counts(self) -> tuple[int, int, int, int, int]:
-        """All of them, in the order of the fields."""
+        """The counts, in the order of the fields."""
         return (
             self.input_tokens,
             self.output_tokens,
@@ -107,7 +107,7 @@ class Block(Model, frozen=True, kw_only=True, gc=False):
 
 
 class ToolCall(Model, frozen=True, kw_only=True, gc=False):
-    """A tool use and its result, paired by id. Either may be missing: killed agents leave such."""
+    """A tool use and its result, paired by id. Either may be missing: killed agents leave such halves."""
 
     id: str | None
     name: str | None
@@ -122,7 +122,7 @@ class ToolCall(Model, frozen=True, kw_only=True, gc=False):
 
 
 class Difference(Model, frozen=True, kw_only=True, gc=False):
-    """What a witness says of a turn that is not what the turn says."""
+    """What a witness says of a turn that differs from what the turn says."""
 
     field: Literal["usage", "model", "text"]
     witness: Witness
@@ -130,7 +130,7 @@ class Difference(Model, frozen=True, kw_only=True, gc=False):
 
 
 class Turn(Model, frozen=True, kw_only=True, gc=False):
-    """One model response, and the results of the tools it called."""
+    """A model response, and the results of the tools it called."""
 
     message_id: str | None
     request_id: str | None = None
@@ -147,7 +147,7 @@ class Turn(Model, frozen=True, kw_only=True, gc=False):
     witnesses: frozenset[Witness] = frozenset()
     complete: bool = True
     error: str | None = (
-        None  # what the API told in place of the rest of the answer; unless it tells a usage, not billed
+        None  # what the API sent in place of the rest of the answer; not billed unless it has a usage
     )
     is_sum: bool = False  # `usage` is that of the whole exchange: its client does not tell more
     joined_by: JoinedBy | None = None  # how several witnesses' copies were known; `order` is a guess
@@ -158,13 +158,14 @@ class Turn(Model, frozen=True, kw_only=True, gc=False):
 
     @property
     def is_synthetic(self) -> bool:
-        """No response of a model, but the client's own words in its place: an error, an interruption."""
+        """Whether this is no response of a model, but the client's own words in its place: an error, an
+        interruption."""
         return self.model == SYNTHETIC
 
     @property
     def is_billed(self) -> bool:
-        """A response of a model that came to something; one without usage was billed too, nobody knows how much. So
-        was one that the wire saw begin and that was cut, but not one that the API ended with an error."""
+        """Whether this is a response that was billed. A response without usage was billed too, but the amount is
+        unknown. So was one that the wire saw begin and that was cut, but not one that the API ended with an error."""
         if self.model == SYNTHETIC:
             return False
         if self.usage is not None or self.unread_usage:
@@ -174,8 +175,8 @@ class Turn(Model, frozen=True, kw_only=True, gc=False):
 
     @property
     def is_final(self) -> bool:
-        """Whether `usage` is what was billed in the end. An SDK, or a run, tells what is known when a response begins,
-        unless it also tells how it ended."""
+        """Whether `usage` is what was billed in the end. An SDK, or a run, reports what is known when a response
+        begins, unless it also reports how the response ended."""
         told_early = bool(self.witnesses) and self.witnesses <= TOLD_EARLY
         return self.complete and not (told_early and self.usage and self.stop_reason is None)
 
@@ -216,25 +217,26 @@ class ModelTotal(Model, frozen=True, kw_only=True, gc=False):
 
 
 class ClientTotal(Model, frozen=True, kw_only=True, gc=False):
-    """What a client says that a stretch of a session took in all: an exchange, as a rule, by its result."""
+    """What a client says a stretch of a session took in all: an exchange, as a rule, by its result."""
 
     witness: Witness
     models: tuple[ModelTotal, ...]
     started: datetime | None = None
     ended: datetime | None = None
-    message_ids: tuple[str, ...] = ()  # of the responses that this witness was told of in it
+    message_ids: tuple[str, ...] = ()  # of the responses in it that this witness got
     is_whole: bool = True  # with sub-agents and side calls; else the main thread alone
     exchange: int | None = None  # its number, if it is one
 
     @property
     def is_request(self) -> bool:
-        """It is of one request whose answer its client did not write down; an open one has no end."""
+        """Whether the total stands for one request whose answer its client did not write down; an open one has no
+        end."""
         unknown = self.witness == "transcript" and all(model.usage is None for model in self.models)
         return unknown and not self.message_ids and len(self.models) == 1
 
 
 class NotItemised(Model, frozen=True, kw_only=True, gc=False):
-    """What a client's total has of one model beyond the responses that anybody was told of."""
+    """What a client's total has of one model beyond the responses that any witness reports."""
 
     model: str | None
     usage: Usage | None
@@ -244,7 +246,7 @@ class NotItemised(Model, frozen=True, kw_only=True, gc=False):
 
 
 class Exchange(Model, frozen=True, kw_only=True, gc=False):
-    """One user input and all that follows until the agent yields."""
+    """A user input and all that follows until the agent yields."""
 
     number: int
     started: datetime | None = None
@@ -273,13 +275,13 @@ class SubAgent(Model, frozen=True, kw_only=True, gc=False):
 
     thread: str  # its turns'
     parent_thread: str = MAIN
-    tool_use_id: str | None = None  # the call that started it, if it can be told
+    tool_use_id: str | None = None  # the call that started it, if that is known
     kind: str | None = None  # the client's word for what it is good at
     description: str | None = None
 
 
 class Compaction(Model, frozen=True, kw_only=True, gc=False):
-    """The history was replaced by a summary of it."""
+    """A replacement of the history by a summary of it."""
 
     at: datetime | None = None
     thread: str = MAIN
@@ -289,7 +291,8 @@ class Compaction(Model, frozen=True, kw_only=True, gc=False):
 
 
 class ContextFile(Model, frozen=True, kw_only=True, gc=False):
-    """A file that an agent took along when the session began. No text of it: an HMAC, by which two can be compared."""
+    """A file that an agent took along when the session began. Its text is not stored: an HMAC allows two to be
+    compared."""
 
     path: str
     kind: Literal["instructions", "settings"]
@@ -308,7 +311,7 @@ class Inherited(Model, frozen=True, kw_only=True, gc=False):
 
 
 class Session(Model, frozen=True, kw_only=True, gc=False):
-    """One conversation with an agent. A fork begins with turns of another one: `inherited`, where that is known."""
+    """A conversation with an agent. A fork begins with turns of another session: `inherited`, where that is known."""
 
     id: str
     agent: str | None = None
@@ -323,8 +326,8 @@ class Session(Model, frozen=True, kw_only=True, gc=False):
     prompts_only: bool = False  # the agent's file is gone; its history has what was typed
     main_missing: bool = False  # the session's main file is gone; the files of its sub-agents are left
     reported_cost_usd: float | None = None  # what the client says that all of it cost
-    hooked: bool = False  # hooks of its agent told of it
-    end_reason: str | None = None  # as they were told: `clear`, `logout`, `prompt_input_exit`, ...
+    hooked: bool = False  # hooks of its agent reported it
+    end_reason: str | None = None  # as they reported it: `clear`, `logout`, `prompt_input_exit`, ...
     compactions: Sequence[Compaction] = ()
     context_files: Sequence[ContextFile] = ()  # which instructions and settings applied, where that was noted
     inherited: Inherited | None = None  # what came before the fork; none: nothing, or it is not known
@@ -338,7 +341,7 @@ class Session(Model, frozen=True, kw_only=True, gc=False):
 
     @property
     def own_turns(self) -> list[Turn]:
-        """Those that count in this session."""
+        """The turns that count in this session."""
         return [turn for turn in self.turns if turn.counted_in is None] if self.inherited else self.turns
 
     @property
@@ -362,7 +365,8 @@ class Session(Model, frozen=True, kw_only=True, gc=False):
 
     @property
     def usage(self) -> Usage:
-        """What was billed, sub-agents and side calls included, each response once; of a fork, what came after it."""
+        """The tokens that were billed, sub-agents and side calls included, each response once; of a fork, those after
+        it."""
         return sum(
             (remainder.usage for remainder in self.not_itemised if remainder.usage), _billed(self.own_turns)
         )
@@ -387,7 +391,7 @@ class Session(Model, frozen=True, kw_only=True, gc=False):
 
 
 def _unique(turns: Iterable[Turn]) -> list[Turn]:
-    """Each response once: a later copy of a message id is the more final one."""
+    """The turns with each response once: a later copy of a message id is the more final one."""
     unique: dict[object, Turn] = {}
     for turn in turns:
         unique[turn.message_id or id(turn)] = turn

@@ -1,9 +1,9 @@
 """Content encodings, undone on a copy of a body while it arrives.
 
-What an encoder flushed comes out of the `feed` that brought it, so the events of a compressed stream are
-seen one by one. A stream that is cut short is no error: what came is decoded, and `complete` tells. Sizes are
-bounded at every step, for a kilobyte can claim to be a gigabyte: output is taken in pieces, each is counted,
-and the next one is not made once the limit is passed.
+Whatever an encoder flushed comes out of the `feed` that brought it, so the events of a compressed stream appear one by
+one. A stream that is cut short is no error: what came is decoded, and `complete` says that the end is missing. Sizes
+are bounded at every step, for a kilobyte can claim to be a gigabyte: output is taken in pieces, each is counted, and
+the next one is not made once the limit is passed.
 """
 
 import sys
@@ -27,7 +27,7 @@ _PIECE_BYTES = 64 << 10  # what is taken from it at once
 
 
 class DecodeError(ValueError):
-    """These bytes are not in the encoding they claim, or decode to too much.
+    """Bytes that are not in the encoding they claim, or that decode to too much.
 
     `decoded` is what the failed call had decoded before. Nothing more comes out of its decoder.
     """
@@ -38,7 +38,7 @@ class DecodeError(ValueError):
 
 
 class _Stage(Protocol):
-    """One encoding. Pieces are small, and made as they are asked for."""
+    """A single encoding. Its pieces are small, and made on demand."""
 
     complete: bool
 
@@ -61,7 +61,7 @@ class _Gzip:
 
 
 class _Deflate:
-    """What the standard calls deflate is zlib's format; what some servers send is the bare stream in it."""
+    """The deflate encoding: the standard means zlib's format; some servers send the bare stream inside it."""
 
     def __init__(self) -> None:
         self.complete = True
@@ -85,7 +85,8 @@ class _Deflate:
 
 
 def _is_zlib(head: bytes) -> bool:
-    """Told from two bytes: a bare stream that begins so would pad its first block with ones, and none does."""
+    """Whether this is zlib's format. Two bytes are enough: a bare stream that begins so would pad its first block with
+    ones, and no encoder does."""
     return head[0] & 0x8F == 0x08 and int.from_bytes(head[:2], "big") % 31 == 0
 
 
@@ -142,11 +143,11 @@ class Decoder:
 
     @property
     def complete(self) -> bool:
-        """Whether the encoded stream came to its own end. Nothing at all counts as complete."""
+        """Whether the encoded stream reached its own end. An empty stream counts as complete."""
         return not self._damage and all(stage.complete for stage in self._stages)
 
     def feed(self, data: bytes) -> bytes:
-        """All that can be decoded by now. Raises `DecodeError`, and from then on always."""
+        """Decode all that can be decoded by now. Raises `DecodeError`, and from then on always."""
         if not self._stages:
             return data
         if self._damage:
@@ -160,7 +161,7 @@ class Decoder:
         return b"".join(decoded)
 
     def finish(self) -> bytes:
-        """What only the end of the body brings to light. Then `complete` is final."""
+        """Return what only the end of the body reveals. Then `complete` is final."""
         return b""  # every stage gives all it has with each `feed`
 
     def _undo(self, number: int, data: bytes) -> Iterator[bytes]:
@@ -177,9 +178,10 @@ class Decoder:
 
 
 def decoder(content_encoding: str, limit: int = LIMIT_BYTES) -> Decoder | None:
-    """For the value of a `Content-Encoding` header, none if we cannot undo it.
+    """Make a decoder for the value of a `Content-Encoding` header; `None` if we cannot undo it.
 
-    `limit` bounds all that one encoding decodes to. What has no encoding passes unbounded: it is here already.
+    `limit` bounds all that one encoding decodes to. A body without an encoding passes unbounded: it is in memory
+    already.
     """
     names = [name.strip().lower() for name in content_encoding.split(",")]
     names = [name for name in names if name not in ("", "identity")]
@@ -189,9 +191,10 @@ def decoder(content_encoding: str, limit: int = LIMIT_BYTES) -> Decoder | None:
 
 
 def decode(data: bytes, content_encoding: str, limit: int = LIMIT_BYTES) -> bytes:
-    """A body that is here, as far as it goes.
+    """Decode a body that is in memory, as far as it can be decoded.
 
-    Raises `DecodeError`: an encoding we cannot undo, or rubbish; then it has all that stands before the damage.
+    Raises `DecodeError` for an encoding we cannot undo, or for rubbish; then the error holds all that stands before the
+    damage.
     """
     whole = _supported(content_encoding, limit)
     try:
@@ -201,7 +204,8 @@ def decode(data: bytes, content_encoding: str, limit: int = LIMIT_BYTES) -> byte
 
 
 def _before_damage(data: bytes, content_encoding: str, limit: int) -> bytes:
-    """A library that fails keeps what it had of that call to itself. So: again, in steps, the last one byte by byte."""
+    """Decode again in steps, the last one byte by byte: a library that fails does not return what it had decoded in
+    that call."""
     decoded: list[bytes] = []
     good = 0
     try:
@@ -225,7 +229,7 @@ def _supported(content_encoding: str, limit: int) -> Decoder:
 
 
 def inflated(stream: "zlib._Decompress", data: bytes) -> Iterator[bytes]:
-    """What `data` adds to a zlib stream, in pieces of bounded size, made as they are asked for."""
+    """Yield what `data` adds to a zlib stream, in pieces of bounded size, made on demand."""
     while True:
         piece = stream.decompress(data, _PIECE_BYTES)
         yield piece

@@ -1,8 +1,8 @@
-"""Messages out of a byte stream as AWS frames them, for what Anthropic's models answer on Bedrock.
+"""Messages out of a byte stream as AWS frames them, for the answers of Anthropic's models on Bedrock.
 
 A message is its length and that of its headers, both in four bytes, a checksum, the headers, the payload and another
-checksum. The payload is JSON, with the event that Anthropic's own API would send in `bytes`, as base64; or with what
-went wrong. Checksums are not looked at: what they could tell, the layers below have told.
+checksum. The payload is JSON: in `bytes`, as base64, the event that Anthropic's own API would send; or an error.
+Checksums are not verified: the layers below have checked already what they could tell.
 """
 
 import binascii
@@ -27,7 +27,8 @@ _payload = msgspec.json.Decoder(_Payload)
 
 
 class MessageSplitter:
-    """As `EventSplitter`. Behind a length that cannot be one, nothing is read any more."""
+    """Splits a byte stream into messages, with the interface of `EventSplitter`. After a length that is impossible,
+    nothing more is read."""
 
     def __init__(self) -> None:
         self._held = bytearray()
@@ -55,6 +56,6 @@ def _event(payload: bytes) -> ServerSentEvent:
         if decoded.bytes is not None:
             return ServerSentEvent(b"", binascii.a2b_base64(decoded.bytes))
     except (ValueError, RecursionError):
-        return ServerSentEvent(b"", payload)  # whoever reads it says that it is damaged
+        return ServerSentEvent(b"", payload)  # its reader reports the damage
     error = {"type": "exception", "message": decoded.message}
     return ServerSentEvent(b"error", msgspec.json.encode({"type": "error", "error": error}))

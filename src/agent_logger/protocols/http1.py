@@ -1,9 +1,9 @@
 """HTTP/1.1 between two peers, read strictly and passed on as it came.
 
-Nothing is normalised: what is valid is forwarded byte for byte, what is not valid is an error, for a
-guess of ours could differ from the guess of whoever reads it next (that difference is request
-smuggling). So there are no lenient cases: lines end in CRLF, a body has one length or one chunking, names are
-tokens, nothing is folded. (`httptools` is lenient in places; what it accepts would have to be checked again.)
+Nothing is normalised: a valid message is forwarded byte for byte, an invalid one is an error, for a guess of ours could
+differ from the guess of the next reader (that difference is request smuggling). So there are no lenient cases: lines
+end in CRLF, a body has one length or one chunking, names are tokens, nothing is folded. (`httptools` is lenient in
+places; what it accepts would have to be checked again.)
 
 Readers hold back what is not yet a whole line (of a head, a chunk size, a trailer) and nothing else.
 """
@@ -87,7 +87,7 @@ class Head:
         return self._values.get(kind, _NONE)
 
     def body(self) -> "MessageBody | None":
-        """By `Transfer-Encoding` or `Content-Length`; none if there is neither."""
+        """The body as `Transfer-Encoding` or `Content-Length` frames it; `None` if there is neither."""
         lengths, codings = self._values.get(LENGTH), self._values.get(CODING)
         if codings:
             if lengths:
@@ -102,7 +102,7 @@ class Head:
         return LengthBody(int(lengths[0]))
 
     def forwarded(self, first: bytes, *, host: bytes = b"", upgrade: bool = False) -> bytes:
-        """The head for the next hop: without what is between two peers only, and with another `Host`."""
+        """The head for the next hop: without the headers that are between two peers only, and with another `Host`."""
         lines = self.raw[len(self.first) :]
         if HOP in self._values or CONNECTION in self._values:
             lines = _BETWEEN.sub(_keep_upgrade if upgrade else b"", lines)
@@ -113,7 +113,7 @@ class Head:
         return first + lines
 
     def _without_named(self, lines: bytes, upgrade: bool) -> bytes:
-        """Without what `Connection` names."""
+        """The lines without the headers that `Connection` names."""
         named = self.options - _NOT_NAMES - ({b"upgrade"} if upgrade else set())
         if named & _ESSENTIAL:
             raise MalformedError("Connection names a header that is not between two peers")
@@ -129,7 +129,7 @@ def _options(values: list[bytes]) -> frozenset[bytes]:
 
 
 def _keep_upgrade(line: re.Match[bytes]) -> bytes:
-    """What stays of a line that is between two peers only: of `Connection`, that it is upgraded."""
+    """The part of a hop-by-hop header line that stays: of `Connection`, the word `upgrade`."""
     options = [option.strip(b" \t") for option in line[2].split(b",")]
     remaining = [option for option in options if option.lower() == b"upgrade"]
     if line[1].lower() != b"connection" or not remaining:
@@ -181,7 +181,8 @@ class RequestHead(Head):
         self.websocket = b"upgrade" in self.options and self._asks_for_websocket()
 
     def _asks_for_websocket(self) -> bool:
-        """Only this upgrade is passed on: what else could be spoken then (h2c) would pass unread."""
+        """Whether the request asks for a WebSocket. No other upgrade is passed on: what could be spoken after one (h2c)
+        would pass unread."""
         is_asked = [value.lower() for value in self.values(UPGRADE)] == [
             b"websocket"
         ] and b"upgrade" in self.options
@@ -189,7 +190,7 @@ class RequestHead(Head):
 
     @property
     def closes(self) -> bool:
-        """The client expects the connection to end with the response."""
+        """Whether the client expects the connection to end with the response."""
         return not self.minor or b"close" in self.options
 
 
@@ -197,9 +198,9 @@ class RequestHead(Head):
 
 
 class ResponseReader:
-    """The answer to one request, interim responses included.
+    """A reader of the answer to one request, interim responses included.
 
-    `feed` gives what the client may have. What was read meanwhile lies in `heads` and `pieces` until it is taken.
+    `feed` returns what the client may have. What was read meanwhile is in `heads` and `pieces` until it is taken.
     """
 
     final: Head | None = None
@@ -220,13 +221,14 @@ class ResponseReader:
 
     @property
     def keeps(self) -> bool:
-        """The upstream's connection may carry another request."""
+        """Whether the upstream's connection may carry another request."""
         final = self.final
         return final is not None and self.delimited and not self.rest and b"close" not in final.options
 
     @property
     def delimited(self) -> bool:
-        """The client knows where it ends without the connection ending, and that it may stay."""
+        """Whether the client can tell where the response ends without the connection ending, and that the connection
+        may stay."""
         return self.final is not None and self.final.minor == 1 and not isinstance(self.body, UnboundedBody)
 
     def feed(self, data: bytes) -> bytes:
@@ -272,7 +274,7 @@ class ResponseReader:
         return body if body is not None else UnboundedBody()
 
     def eof(self) -> str | None:
-        """The upstream has closed. None: this is how the response ends. Else what is wrong with that."""
+        """Note that the upstream has closed. `None` if that is how the response ends, else what is wrong with it."""
         if self.done or self.tunnel or isinstance(self.body, UnboundedBody):
             return None
         return "short_body" if isinstance(self.body, LengthBody) else "upstream_closed"

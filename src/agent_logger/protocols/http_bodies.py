@@ -1,7 +1,7 @@
 """The bodies of HTTP/1.1 messages: where they end, and what of them may be passed on.
 
-A body is forwarded as it came, chunk sizes included; beside that its payload is handed out, for the log. Held back
-is only what is not yet a whole line: a chunk's size, a trailer.
+A body is forwarded as it came, chunk sizes included; beside that its payload is handed out, for the log. Only what is
+not yet a whole line is held back: a chunk's size, a trailer.
 """
 
 import re
@@ -18,7 +18,7 @@ FIELD = rb"%b++:%b*+" % (TOKEN, TEXT)
 # failed round has read (tests/test_patterns.py). An atomic group is right too, but takes 150 bytes of memory per round.
 _QUOTED = rb'"(?:[^\x00-\x08\x0a-\x1f\x7f"\\]|\\' + TEXT + rb'|(?!))*+"'
 _TRAILER = re.compile(FIELD + rb"\r\n")
-# RFC 9112 allows blanks before the semicolon; not all who read it do.
+# RFC 9112 allows blanks before the semicolon; not all readers do.
 _CHUNK = re.compile(
     rb"([0-9A-Fa-f]{1,15})(?:;[ \t]*%b++(?:[ \t]*=[ \t]*(?:%b++|%b))?|(?!))*+\r\n" % (TOKEN, TOKEN, _QUOTED)
 )
@@ -34,7 +34,7 @@ Piece = tuple[bytes, bool]  # payload, and whether it ends a chunk or, without c
 
 
 class MalformedError(ValueError):
-    """Not HTTP/1.1, or a form of it that two readers could understand in two ways."""
+    """Data that is not HTTP/1.1, or a form of it that two readers could understand in two ways."""
 
     def __init__(self, reason: str, status: int = 400) -> None:
         super().__init__(reason)
@@ -42,7 +42,8 @@ class MalformedError(ValueError):
 
 
 class MessageBody(ABC):
-    """`feed` gives what may be forwarded of the bytes, and what follows the body. `pieces` are for the taker."""
+    """A body while it is read. `feed` returns the bytes that may be forwarded, and the bytes after the body. The caller
+    takes the payload out of `pieces`."""
 
     __slots__ = ("done", "error", "pieces", "trailers")
 
@@ -78,7 +79,7 @@ class LengthBody(MessageBody):
 
 
 class UnboundedBody(MessageBody):
-    """It ends when the connection does."""
+    """A body that ends when the connection does."""
 
     __slots__ = ()
 
@@ -114,7 +115,7 @@ class ChunkedBody(MessageBody):
         return (data, b"") if at == size else (data[:at], data[at:])
 
     def _data(self, data: bytes, at: int) -> int:
-        """Read on in a chunk. The end of what was read, `at` if that is nothing."""
+        """Read further in a chunk. Returns the end of what was read, `at` if that is nothing."""
         end = at + self._left - 2
         if at < end:
             piece = data[at:end]

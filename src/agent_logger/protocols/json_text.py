@@ -1,4 +1,4 @@
-"""Values from a program as JSON, whatever is in them: what records holds must never fail for what it is given."""
+"""Values from a program as JSON, whatever is in them: recording must never fail because of a value it is given."""
 
 import json
 import re
@@ -12,7 +12,8 @@ _encoder = msgspec.json.Encoder(enc_hook=repr)
 
 
 def encode(value: Any) -> bytes:
-    """Half a character and keys that are no texts are written as the standard library does; objects as their `repr`."""
+    """Encode a value. Lone surrogates and keys that are no strings are written as the standard library does; objects as
+    their `repr`."""
     try:
         return _encoder.encode(value)
     except (UnicodeEncodeError, TypeError, ValueError, RecursionError):
@@ -27,7 +28,8 @@ def _encode_anything(value: Any) -> bytes:
 
 
 def decode(data: bytes | msgspec.Raw) -> Any:
-    """What `encode` has written, half characters too. `ValueError`, `RecursionError`: it cannot be read."""
+    """Decode what `encode` has written, lone surrogates too. Raises `ValueError` or `RecursionError` if it cannot be
+    read."""
     try:
         return msgspec.json.decode(data)
     except msgspec.DecodeError:
@@ -42,12 +44,12 @@ def _repr(value: Any) -> str:
 
 
 def in_utf8(data: bytes) -> bytes:
-    """Somebody's JSON, with U+FFFD for what is no UTF-8 in it; what is no JSON, as it is."""
+    """JSON from outside, with U+FFFD for bytes that are not UTF-8; what is not JSON, as it is."""
     return data if is_utf8(data) else mended(data) or data
 
 
 def mended(line: bytes) -> bytes | None:
-    """JSON that msgspec reads, of JSON that only the standard library does: half a character becomes U+FFFD."""
+    """JSON that msgspec can read, from JSON that only the standard library can: a lone surrogate becomes U+FFFD."""
     try:
         text = json.dumps(json.loads(line.decode("utf-8-sig", "replace")), ensure_ascii=False)
     except (ValueError, RecursionError):
@@ -64,5 +66,5 @@ def is_null(value: msgspec.Raw | msgspec.UnsetType) -> bool:
 
 
 def begins(value: msgspec.Raw, first: bytes) -> bool:
-    """Without a copy, for it may be long."""
+    """Whether a value begins with this byte. No copy is made, for the value may be long."""
     return memoryview(value)[:1] == first

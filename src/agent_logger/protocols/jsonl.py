@@ -1,12 +1,12 @@
 """Reading lines of JSON that may be damaged, as every reader of ours does it.
 
-A line is decoded by msgspec; by the standard library where msgspec refuses what agents do write (lone
-surrogates, NaN, numbers beyond a double); else what can be saved of it is saved, and the rest is
-reported as `Damage` with its place. Nothing is skipped silently, and nothing here raises.
+A line is decoded by msgspec; by the standard library where msgspec refuses what agents do write (lone surrogates, NaN,
+numbers beyond a double); else the readable parts are saved, and the rest is reported as `Damage` with its place.
+Nothing is skipped silently, and nothing here raises.
 
-Crashes leave three marks: a line cut short, a line whose start was lost so that two records share
-it, and runs of NUL where a power cut took unwritten blocks. All three are mended by looking for
-the next `{"` from which JSON reaches another record or the end of the line.
+Crashes leave three marks: a line cut short, a line whose start was lost so that two records share it, and runs of NUL
+where a power cut took unwritten blocks. All three are mended by looking for the next `{"` from which JSON reaches
+another record or the end of the line.
 """
 
 import json
@@ -36,7 +36,7 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class Torn:
-    """What follows the last newline: still being written, or cut by a crash. Not judged yet."""
+    """The bytes after the last newline: still being written, or cut by a crash. They are not judged yet."""
 
     line: int
     offset: int
@@ -54,7 +54,8 @@ class JsonEntry:
 
 
 def decode(line: Line) -> list[JsonEntry | Damage]:
-    """One entry as a rule; none if the line is blank; several, with damage between them, if it is bad."""
+    """Decode a line: one entry as a rule; none if the line is blank; several, with damage between them, if it is
+    bad."""
     if line.data is None:
         return [Damage(line.number, line.offset, line.length, f"a line of {line.length:,} bytes")]
     try:
@@ -68,7 +69,7 @@ _blank = re.compile(r"[ \t\r]*")
 
 
 class _Salvage:
-    """A walk over a bad line: read what can be read, else pass on to where reading works again."""
+    """A walk over a bad line: it reads what can be read, and skips to where reading works again."""
 
     def __init__(self, line: Line, data: bytes) -> None:
         self._line = line
@@ -87,7 +88,7 @@ class _Salvage:
         return self._at == len(self._text)
 
     def _read(self, start: int) -> tuple[Any, int, str | None]:
-        """The value that begins at `start`, and its end; or how far reading came, and why it stopped."""
+        """The value that begins at `start`, and its end; or how far reading got, and why it stopped."""
         try:
             value, end = _read_value(self._text, start)
         except json.JSONDecodeError as error:

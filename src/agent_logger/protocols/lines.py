@@ -1,4 +1,4 @@
-"""Cutting a byte stream into lines."""
+"""Splitting a byte stream into lines."""
 
 from io import BytesIO
 
@@ -10,7 +10,7 @@ LONGEST_LINE = 64 << 20  # bytes; a longer line is kept by its place, for parsin
 class Line(
     msgspec.Struct, frozen=True, gc=False
 ):  # a dataclass takes four times as long to make, and there are many
-    """One line without its newline. `data` is `None` when it is longer than `LONGEST_LINE`."""
+    """A line without its newline. `data` is `None` when it is longer than `LONGEST_LINE`."""
 
     number: int  # from 1
     offset: int
@@ -19,10 +19,10 @@ class Line(
 
 
 class LineSplitter:
-    """Cut a byte stream into lines at LF, and nowhere else.
+    """Splits a byte stream into lines at LF, and nowhere else.
 
-    Text tools also cut at U+2028 and U+0085. JSON strings may hold both
-    unescaped, so a prompt that quotes one would tear its own record in two.
+    Text tools also split at U+2028 and U+0085. JSON strings may hold both unescaped, so a prompt that quotes one would
+    tear its own record in two.
     """
 
     def __init__(self, *, number: int = 1, offset: int = 0, longest: int = LONGEST_LINE) -> None:
@@ -73,5 +73,6 @@ class LineSplitter:
 
 
 def lines_in(data: bytes) -> list[bytes]:
-    """Each with its newline; the last one perhaps without. `split` looks at every byte, and takes six times as long."""
+    """The lines of `data`, each with its newline; the last one perhaps without. `split` looks at every byte, and takes
+    six times as long."""
     return BytesIO(data).readlines()

@@ -1,7 +1,7 @@
 """Server-sent events out of a byte stream, as the HTML standard frames them.
 
-A line ends with LF, CR or CRLF; an empty one ends an event. An event that no empty line ended is not one:
-where a stream is cut, its last piece is dropped, as every client drops it.
+A line ends with LF, CR or CRLF; an empty line ends an event. An event without that empty line does not count: where a
+stream is cut, its last piece is dropped, as every client drops it.
 """
 
 import re
@@ -20,7 +20,7 @@ class ServerSentEvent(NamedTuple):
 
 
 class EventSplitter:
-    """Cut a byte stream into events. `last_id` and `retry_ms` are what the stream last said of itself."""
+    """Splits a byte stream into events. `last_id` and `retry_ms` are the last values that the stream gave."""
 
     __slots__ = ("_after_cr", "_at_start", "_data", "_held", "_name", "last_id", "retry_ms")
 
@@ -50,7 +50,7 @@ class EventSplitter:
         return events
 
     def _lines(self, chunk: bytes) -> list[bytes]:
-        """Those that have ended."""
+        """The lines that have ended."""
         if b"\r" in chunk:
             self._after_cr = chunk.endswith(b"\r")
             chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")

@@ -1,13 +1,13 @@
-"""One direction of a tunnelled WebSocket: bytes as they passed become messages.
+"""A single direction of a tunnelled WebSocket: bytes as they passed become messages.
 
-This looks on; it is no peer. It answers nothing, closes nothing, and never raises: where the bytes stop making
-sense, they are handed on as they came, with the reason, and so is all that follows.
+This module only watches; it is no peer. It answers nothing, closes nothing, and never raises: where the bytes stop
+making sense, they are handed on as they came, with the reason, and so is all that follows.
 
-Of what permessage-deflate negotiates only its being there matters to one who inflates: a window of 32 KB reads
-every smaller one, and a sender that forgets its window after each message simply does not refer to it.
+Of the parameters of permessage-deflate, only its presence matters for inflating: a window of 32 KB reads every smaller
+one, and a sender that forgets its window after each message simply does not refer to it.
 
-A kilobyte can inflate to a megabyte. What inflates to much more than came has an allowance for the whole connection;
-beyond it a message is handed on as the bytes that came, and only searched inflated.
+A kilobyte can inflate to a megabyte. Messages that inflate to much more than came share an allowance for the whole
+connection; beyond it a message is handed on as the bytes that came, and its inflated text is only searched.
 """
 
 import zlib
@@ -56,11 +56,12 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class WebSocketMessage:
-    """`data` is joined, unmasked and inflated; of what is undecodable, the bytes as they passed.
+    """A message. `data` is joined, unmasked and inflated; if it is undecodable, it is the bytes as they passed.
 
-    One that is `DEFLATED` is joined and unmasked only: it goes on with the window of those before it.
+    A `DEFLATED` message is only joined and unmasked: it uses the window of the messages before it.
 
-    `complete` is false of what is undecodable or lacks its end, and `reason` says why; of a close it is the text.
+    `complete` is false if the message is undecodable or lacks its end, and `reason` says why; of a close, `reason` is
+    the text.
     """
 
     kind: MessageKind
@@ -72,12 +73,12 @@ class WebSocketMessage:
 
 
 class MessageSearch(Protocol):
-    """Looks through a message that is not kept inflated."""
+    """A search through a message that is not kept inflated."""
 
     def feed(self, piece: bytes) -> None: ...
 
     def finish(self) -> bool:
-        """Whether it was found."""
+        """Whether the searched text was found."""
 
 
 class _NoSearch:
@@ -96,7 +97,7 @@ class _Frame:
 
     @property
     def kind(self) -> MessageKind | None:
-        """None for a continuation."""
+        """The kind of message that the frame begins; `None` for a continuation."""
         return _KINDS.get(self.first & _OPCODE)
 
     @property
@@ -109,13 +110,14 @@ class _Frame:
 
 
 class _FrameError(Exception):
-    """The peer would close the connection here."""
+    """A frame at which a peer would close the connection."""
 
 
 class WebSocketMessages:
-    """`masked` tells the direction: clients mask. `extensions` is the response's `Sec-WebSocket-Extensions`.
+    """A reader of one direction of a WebSocket. `masked` gives the direction: clients mask. `extensions` is the
+    response's `Sec-WebSocket-Extensions`.
 
-    `search` makes what looks through a message that is not kept inflated.
+    `search` makes the object that searches a message that is not kept inflated.
     """
 
     def __init__(
@@ -156,7 +158,7 @@ class WebSocketMessages:
         return messages
 
     def finish(self) -> list[WebSocketMessage]:
-        """The connection is gone: what it cut in two. Nothing may be fed any more."""
+        """End the connection: return what it cut in two. Nothing may be fed any more."""
         if self.damage:
             return []
         self.damage = "cut"
@@ -169,7 +171,7 @@ class WebSocketMessages:
         return self._rest()
 
     def _rest(self) -> list[WebSocketMessage]:
-        """All that is held, and the reason why no more will be made of it."""
+        """All that is held, and the reason why no more messages will be made of it."""
         rest = self._undecodable(bytes(self._bytes))
         if self._search:
             rest = self._undecodable(bytes(self._packed)) + rest
@@ -215,11 +217,11 @@ class WebSocketMessages:
         return WebSocketMessage(kind, bytes(self._message))
 
     def _growth(self) -> int:
-        """By how many bytes the message is larger than usual."""
+        """How many bytes the message is larger than a usual inflated one."""
         return len(self._message) - USUAL_GROWTH * len(self._packed) if self._deflated else 0
 
     def _head(self) -> _Frame | None:
-        """The frame that is arriving, once its head is here."""
+        """The frame that is arriving, once its head is complete."""
         data = self._bytes
         if len(data) < 2:
             return None
@@ -258,7 +260,7 @@ class WebSocketMessages:
         return apply_mask(payload, frame.mask) if self._masked else payload
 
     def _add(self, frame: _Frame, payload: bytes) -> None:
-        """To the message that is arriving, or is begun by this frame."""
+        """Add a frame to the message that is arriving, or begin one."""
         if frame.kind:
             self._kind, self._deflated = frame.kind, bool(frame.first & _DEFLATED)
         if not self._deflated:

@@ -31,14 +31,14 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerFailure:
-    """An error as the provider told it."""
+    """An error as the provider gave it."""
 
     type: str | None
     message: str | None
 
     @property
     def name(self) -> str:
-        """In few words."""
+        """A short name of the error."""
         return self.type or self.message or "error"
 
 
@@ -50,8 +50,8 @@ class Answer:
     message_id: str | None = None
     model: str | None = None
     stop_reason: str | None = None  # the provider's own word
-    usage: Usage | None = None  # of what is not complete, as far as it was told
-    raw_usage: Any | None = None  # as the provider told it
+    usage: Usage | None = None  # of what is not complete, as far as it came
+    raw_usage: Any | None = None  # as the provider sent it
     service_tier: str | None = None
     # It came to its own end, and all of it could be read; an error's body may do that too.
     complete: bool = False
@@ -62,7 +62,7 @@ class Answer:
 
 
 def tokens_per_second(answer: Answer, first_ns: int, last_ns: int, chunks: int) -> float | None:
-    """Output tokens over the time from the first to the last byte of the body; none where that says nothing."""
+    """Output tokens over the time from the first to the last byte of the body; `None` where that is meaningless."""
     if not answer.usage or not answer.complete or chunks < 2 or last_ns <= first_ns:
         return None  # a stream that was cut tells how many tokens it began with
     return round(answer.usage.output_tokens / ((last_ns - first_ns) / 1e9), 3)
@@ -90,11 +90,11 @@ class Assembler(ABC):
     def whole(self, data: bytes) -> None: ...
 
     def done(self) -> None:  # noqa: B027 - most dialects have an end of their own
-        """The stream said `[DONE]`."""
+        """Note that the stream said `[DONE]`."""
 
     @abstractmethod
     def rejoined(self) -> Answer:
-        """Without `complete` and `error`."""
+        """The answer, put together, without `complete` and `error`."""
 
     def answer(self) -> Answer:
         answer, error = self.rejoined(), self.error
@@ -115,14 +115,15 @@ class Assembler(ABC):
         )
 
     def read(self, decoder: msgspec.json.Decoder[T], data: bytes) -> T | None:
-        """None, and the answer is damaged, if these bytes are not what is expected."""
+        """Decode bytes. Returns `None`, and marks the answer as damaged, if they are not what is expected."""
         try:
             return decoder.decode(data)
         except (ValueError, RecursionError):
             return self._read_oddly(decoder, data)
 
     def _read_oddly(self, decoder: msgspec.json.Decoder[T], data: bytes) -> T | None:
-        """With halves of characters, which some gateways cut texts into; the other half comes in the next event."""
+        """Decode JSON with lone surrogates: some gateways cut a character in two, and its other half is in the next
+        event."""
         try:
             read: T = msgspec.convert(_parsed_oddly(data), decoder.type)
         except (ValueError, RecursionError):
@@ -132,7 +133,8 @@ class Assembler(ABC):
         return read
 
     def read_body(self, data: bytes, content: str) -> Json | None:
-        """An answer that is not streamed, if it has this list; else it tells an error, or is damaged."""
+        """The body of an answer that is not streamed, if it has the list `content`; else the body is an error, or
+        damaged."""
         body = self.read(_object, data)
         if body is None:
             return None
@@ -144,7 +146,7 @@ class Assembler(ABC):
         return None
 
     def _shallow(self, value: Any) -> Any:
-        """What can be written down, and read again."""
+        """The value, if it can be written and read again; `None`, and a damaged answer, if it is nested too deep."""
         if isinstance(value, (dict, list)) and nested_deeper(value, MOST_NESTED):
             self.damaged = True
             return None
@@ -155,9 +157,9 @@ class Assembler(ABC):
 
 
 class AnswerReader:
-    """Feed it a body, its encodings undone, cut in any way; `finish` gives the answer.
+    """A reader of one answer. Feed it a body, its encodings undone, cut in any way; `finish` returns the answer.
 
-    Whether it is a stream is told by its first byte: gateways mislabel both streams and errors. With `messages`,
+    The first byte decides whether the body is a stream: gateways mislabel both streams and errors. With `messages`,
     each piece that is fed is a whole message of a WebSocket.
     """
 
@@ -177,8 +179,8 @@ class AnswerReader:
             self._take(data)
 
     def finish(self, *, framed: bool = True) -> Answer:
-        """The answer, of all that was fed. `framed`: the body ended where its transport says it does. Else it was cut
-        somewhere, perhaps behind all that matters: then only the last event of its dialect tells that it has ended."""
+        """The answer from all that was fed. `framed`: the body ended where its transport says it does. Else it was cut
+        somewhere, perhaps after all that matters: then only the last event of its dialect shows that it has ended."""
         self._assembler.framed = framed
         if self._pieces:
             self._assembler.whole(b"".join(self._pieces).removeprefix(BOM))
@@ -191,7 +193,7 @@ class AnswerReader:
         return answer
 
     def so_far(self) -> Answer:
-        """What the events told until now. More may be fed: nothing is closed by looking, however often."""
+        """The answer from the events until now. More may be fed: this call closes nothing, however often it is made."""
         assembler = self._assembler
         ended, assembler.framed = assembler.ended, False
         answer = assembler.answer()
@@ -259,7 +261,7 @@ def parsed(text: str) -> Any:
 
 
 def _parsed_oddly(data: bytes | str) -> Any:
-    """With halves of characters, which msgspec refuses."""
+    """Parse JSON with lone surrogates, which msgspec refuses."""
     if isinstance(data, bytes) and not _HALF.search(data):
         raise ValueError("nothing odd is in it")
     return json.loads(data, parse_constant=_refuse)
@@ -284,7 +286,7 @@ def nested_deeper(value: dict[str, Any] | list[Any], levels: int) -> bool:
 
 
 def with_whole_characters(value: Any) -> Any:
-    """Halves that lie side by side become the character they are; others U+FFFD, for no file can hold them."""
+    """Replace surrogates: pairs side by side become their character, others U+FFFD, for no file can hold them."""
     if isinstance(value, str):
         return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     if isinstance(value, list):
@@ -299,12 +301,12 @@ def text_of(value: Any) -> str | None:
 
 
 def fields_of(value: Any) -> Json:
-    """Those of an object; none of anything else."""
+    """The fields of an object; empty for any other value."""
     return value if isinstance(value, dict) else {}
 
 
 def failure(body: Any) -> AnswerFailure | None:
-    """The error in a body or an event, in any vendor's form; none if there is none."""
+    """The error in a body or an event, in any vendor's form; `None` if there is no error."""
     fields = fields_of(body)
     # `object` and `detail` are gateways'.
     error = fields if fields.get("object") == "error" else fields.get("error") or fields.get("detail")

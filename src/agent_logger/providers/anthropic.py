@@ -16,7 +16,7 @@ class _Delta(msgspec.Struct, gc=False):
 
 
 class _Event(msgspec.Struct, gc=False):
-    """What the many small events say; the few others are read once more, whole."""
+    """What the many small events say; the few others are decoded again, as a whole."""
 
     type: str = ""
     index: int = 0
@@ -50,7 +50,7 @@ class _Block:
             pieces.append(piece)
 
     def add_other(self, delta: Json) -> None:
-        """Citations, signatures, and what is newer than this: texts go on, the rest replaces."""
+        """Add citations, signatures, and fields newer than this code: texts are appended, anything else is replaced."""
         for name, value in delta.items():
             if name == "citation":
                 cited = self.begun.get("citations")
@@ -72,7 +72,7 @@ class _Block:
 
 
 def _input(partial_json: str) -> Json:
-    """A tool's input. One that was cut, or that the model wrote wrong, stays the text that it is."""
+    """The input of a tool. JSON that was cut, or that the model wrote wrong, stays text."""
     try:
         return {"input": parsed(partial_json)} if partial_json else {}
     except (ValueError, RecursionError):
@@ -168,7 +168,8 @@ class AnthropicMessages(Assembler):
         self._count(message.get("usage"))
 
     def _end(self, fields: Json) -> None:
-        """Beside `delta` and `usage` stands what a whole message has at its top."""
+        """Take the end of a message. Beside `delta` and `usage` the event has the fields that a whole message has at
+        its top."""
         message = self._begin()
         self._count(fields.pop("usage", None))
         del fields["type"]
@@ -182,7 +183,7 @@ class AnthropicMessages(Assembler):
         return self._message
 
     def _count(self, usage: Any) -> None:
-        """The counts of a later event are totals; null says nothing."""
+        """Take the counts of an event. Those of a later event are totals; null says nothing."""
         if isinstance(usage, dict):
             counts = self._usage or {}
             news = {name: value for name, value in usage.items() if value is not None or name not in counts}

@@ -1,5 +1,5 @@
-"""The texts that an answer tells in pieces, found in its bytes: a key that a model writes comes as a dozen events,
-and none of them looks like a key.
+"""Texts that an answer gives in pieces, found in its bytes: a key that a model writes comes as a dozen events, and none
+of them looks like a key.
 
 Pieces are contents of JSON strings, as they stand there. Joined they are what one string with the whole text would
 hold, for no piece ends within an escape.
@@ -21,7 +21,8 @@ _WHICH = re.compile(rb'"(?:(?:output_|content_|summary_)?index|item_id)"[ \t]*:[
 
 
 def told_in_pieces(stream: bytes) -> Iterator[list[Place]]:
-    """The places of the pieces, for each text that has more than one. A line holds an event, or one of its texts."""
+    """Yield the places of the pieces, for each text that has more than one. A line holds an event, or one of its
+    texts."""
     texts: dict[tuple[bytes, ...], list[Place]] = {}
     for event in _EVENT.finditer(stream):
         which = tuple(_WHICH.findall(event[0]))

@@ -1,4 +1,4 @@
-"""Answers of endpoints that turn texts into vectors: nothing is said in them, but it is paid for."""
+"""Answers of endpoints that turn texts into vectors: they contain no text, but are billed."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from agent_logger.providers.token_counts import usage_of
 
 
 class _Body(msgspec.Struct):
-    """The vectors, which are most of it, are passed over."""
+    """The body without its vectors, which are most of it and are skipped."""
 
     model: str | None = None
     usage: dict[str, Any] | None = None

@@ -1,9 +1,9 @@
 """Whether an answer has ended: one rule, for the recorder, the tracker and every reader of logs.
 
-An answer has ended when the last event of its dialect was seen, whatever became of the connection behind it. Many
-clients close at that event, and the chunk that ends the body finds nobody. So how a call ended (`reason`) is a fact
-beside this one. An answer that is not streamed has ended when its body has: where its transport says so, or where it
-is a whole JSON document. An error in the middle of a stream ends the stream, and not the answer.
+An answer has ended when the last event of its dialect was seen, whatever happened to the connection after that. Many
+clients close at that event, so the chunk that ends the body reaches nobody. So how a call ended (`reason`) is a
+separate fact. An answer that is not streamed has ended when its body has: where its transport says so, or where it is a
+whole JSON document. An error in the middle of a stream ends the stream, and not the answer.
 """
 
 import msgspec
@@ -21,8 +21,9 @@ _json = msgspec.json.Decoder(msgspec.Raw)
 
 
 def has_ended(answer: Answer | None, body: bytes, *, framed: bool, in_pieces: bool) -> bool:
-    """`answer`: what was read from the body, its encodings undone; none if it is not a model's, or an error page.
-    `framed`: the body ended where its transport says it does. `in_pieces`: its head says that it is a stream."""
+    """Whether an answer has ended. `answer`: what was read from the body, its encodings undone; `None` if it is not a
+    model's, or an error page. `framed`: the body ended where its transport says it does. `in_pieces`: its head says
+    that it is a stream."""
     if answer is None:
         return framed or is_whole_json(body)
     if framed and not (in_pieces or answer.streamed):
@@ -31,7 +32,7 @@ def has_ended(answer: Answer | None, body: bytes, *, framed: bool, in_pieces: bo
 
 
 def is_whole_json(body: bytes) -> bool:
-    """Whether it is an object or an array from its first to its last byte: the beginning of one never is."""
+    """Whether the body is an object or an array from its first to its last byte: the beginning of one never is."""
     if body.lstrip()[:1] not in (b"{", b"["):
         return False
     try:
@@ -42,7 +43,7 @@ def is_whole_json(body: bytes) -> bool:
 
 
 def is_answered(status: int | None) -> bool:
-    """Whether a model may have answered: a success, or a message of a WebSocket."""
+    """Whether a model may have answered: the status is a success, or 101, which the messages of a WebSocket have."""
     return status is not None and (200 <= status < 300 or status == 101)
 
 
@@ -51,7 +52,7 @@ def is_answered(status: int | None) -> bool:
 
 def is_complete(response: Response, dialect: Dialect | None, *, websocket: bool = False) -> bool:
     """Whether the answer in a record has ended. Older recorders called an answer cut whenever its connection was, so
-    such a record is read again, by today's rule."""
+    such a record is judged again, by today's rule."""
     if response.complete is not False:
         return True
     if response.reason == DROPPED or response.status is None:
@@ -63,7 +64,7 @@ def is_complete(response: Response, dialect: Dialect | None, *, websocket: bool 
 
 
 def read_again(response: Response, dialect: Dialect, *, websocket: bool = False) -> Answer:
-    """What the stored bytes of a response tell; nothing, if they are in a file of their own."""
+    """The answer in the stored bytes of a response; an empty one if they are in a file of their own."""
     reader = dialect.reader(messages=websocket)
     if websocket:
         for chunk in response.chunks or ():
@@ -74,7 +75,7 @@ def read_again(response: Response, dialect: Dialect, *, websocket: bool = False)
 
 
 def body_of(record: Request | Response) -> bytes:
-    """A body, its encodings undone as far as that goes."""
+    """A body, its encodings undone as far as possible."""
     if isinstance(record, Response) and record.chunks:
         data = b"".join(_bytes(chunk.raw, chunk.raw_encoding) for chunk in record.chunks)
     else:
@@ -87,7 +88,7 @@ def body_of(record: Request | Response) -> bytes:
 
 
 def header_of(record: Request | Response, header: str) -> str:
-    """The value of a header, by its name in lower case; several joined."""
+    """The value of a header, by its name in lower case; several values are joined."""
     headers: Headers = record.headers or {}
     for name, value in headers.items():
         if name.lower() == header:

@@ -145,7 +145,8 @@ class GenerateContent(Assembler):
 
 
 def _before_the_cut(data: bytes) -> tuple[list[bytes], str]:
-    """The whole objects of an array that goes on where the bytes end, or is only odd; and what stands behind them."""
+    """The whole objects of an array that continues past the end of the bytes, or is only odd; and what stands behind
+    them."""
     text, end = data.decode("utf-8", "replace"), 0
     chunks: list[bytes] = []
     while (start := text.find("{", end)) >= 0:

@@ -1,4 +1,4 @@
-"""Values of others as our types. A field that is not what it should be is left out, and does not lose the others."""
+"""Foreign values as our types. A field of the wrong type is left out, and the others are kept."""
 
 from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin
@@ -13,7 +13,8 @@ REFUSED = (ValueError, RecursionError)  # msgspec's own errors are ValueErrors
 
 
 def fitting(record: type[S], value: Any) -> S:
-    """The record of those fields that fit; all of its fields have defaults. What is no object has none that do."""
+    """The record made of those fields that fit; all of its fields have defaults. A value that is no object has no
+    fields."""
     try:
         return msgspec.convert(value, record)
     except REFUSED:

@@ -1,6 +1,7 @@
-"""Answers of Ollama's own API: `/api/chat` and `/api/generate`, a JSON object a line; the last one counts tokens.
+"""Answers of Ollama's own API: `/api/chat` and `/api/generate`, one JSON object per line; the last one has the token
+counts.
 
-Nothing has an id here. What was asked before and is cached still is left out of `prompt_eval_count`.
+Nothing has an id here. `prompt_eval_count` leaves out the part of the prompt that is still cached from before.
 """
 
 from typing import Any
@@ -59,7 +60,7 @@ class Ollama(Assembler):
             self._usage = {name: count for name, count in counts.items() if count is not None} or None
 
     def whole(self, data: bytes) -> None:
-        """A line, or all of a stream: both begin as an object does."""
+        """Take a line, or all of a stream: both begin as an object does."""
         for line in data.split(b"\n"):
             if line.strip():
                 self.event(line)

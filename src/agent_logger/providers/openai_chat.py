@@ -1,8 +1,8 @@
-"""Answers of OpenAI's chat completions, of the completions before them, and of the many hosts that speak like it.
+"""Answers of OpenAI's chat completions, of the completions before them, and of the many hosts that copy the API.
 
-The hosts differ in small things: some leave out `[DONE]`, or the usage; some tell the usage elsewhere, or all along;
-some number all parallel tool calls 0, or not at all; each has fields of its own for thoughts. So a message is gathered
-from whatever its deltas hold.
+The hosts differ in small things: some leave out `[DONE]`, or the usage; some give the usage elsewhere, or in every
+event; some number all parallel tool calls 0, or not at all; each has fields of its own for thoughts. So a message is
+gathered from whatever its deltas hold.
 """
 
 from typing import Any
@@ -132,7 +132,7 @@ class _Pieces(list[str]):
 
 
 class _Numbered:
-    """A list whose items come in pieces. An item is known by its index, and is another one if its id is."""
+    """A list whose items come in pieces. An item is identified by its index; another id makes it another item."""
 
     __slots__ = ("_last", "items")
 

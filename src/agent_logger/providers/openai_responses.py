@@ -1,7 +1,7 @@
 """Answers of OpenAI's Responses API, over HTTP and over a WebSocket.
 
-The last event of a stream holds the whole response, so most of what comes before it is only for streams that are
-cut. Except that some backends leave the last one's `output` empty: then the items count that came before.
+The last event of a stream holds the whole response, so the events before it mostly matter for streams that are cut. But
+some backends leave `output` empty in the last event: then the items that came before count.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,8 @@ from agent_logger.providers.token_counts import usage_of
 
 
 class _Response(msgspec.Struct):
-    """What is kept of a response. The rest repeats the request: its instructions, its tools, its settings."""
+    """The fields of a response that are kept. The rest repeats the request: its instructions, its tools, its
+    settings."""
 
     id: Any = UNSET
     object: Any = UNSET
@@ -194,7 +195,7 @@ class Responses(Assembler):
         self.fail(failure(self._response))
 
     def _fail(self, data: bytes) -> None:
-        """Over HTTP an event tells its error itself; over a WebSocket it holds one."""
+        """Take an error event. Over HTTP the event is the error itself; over a WebSocket it holds one."""
         fields = self.read(_object, data) or {}
         kind = text_of(fields.get("code")) or text_of(fields.get("type"))
         self.fail(failure(fields) or AnswerFailure(type=kind, message=text_of(fields.get("message"))))

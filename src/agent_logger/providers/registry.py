@@ -1,4 +1,4 @@
-"""Which endpoints are asked for an answer of a model, and how each is spoken to."""
+"""Which endpoints give an answer of a model, and the dialect of each."""
 
 import re
 from collections.abc import Callable
@@ -18,22 +18,22 @@ from agent_logger.providers.request_outline import Question
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How one kind of endpoint is asked, and answers."""
+    """The form of the requests and the answers of one kind of endpoint."""
 
     name: str
     assembler: Callable[[], Assembler]
     ask: Callable[[bytes, str], Question | None]
 
     def question(self, body: bytes, path: str = "") -> Question | None:
-        """What a request asks, its encodings undone; none if it is not of this kind."""
+        """What a request asks; its encodings are undone already. `None` if it is not of this kind."""
         return self.ask(body, path)
 
     def reader(self, *, messages: bool = False) -> AnswerReader:
-        """For one answer. `messages`: what is fed are the messages of a WebSocket, each whole."""
+        """A reader for one answer. `messages`: it is fed the messages of a WebSocket, each whole."""
         return AnswerReader(self.assembler(), messages=messages)
 
     def read(self, body: bytes) -> Answer:
-        """An answer that is here as a whole, streamed or not."""
+        """Read an answer that is in memory as a whole, streamed or not."""
         reader = self.reader()
         reader.feed(body)
         return reader.finish()
@@ -48,7 +48,7 @@ OLLAMA = Dialect("ollama", Ollama, request_outline.ollama)
 EMBEDDINGS = Dialect("embeddings", Embeddings, request_outline.embeddings)
 
 _ANY = ""
-# By the path, for gateways offer several dialects; the provider tells who is meant where a path does not.
+# By the path, for gateways offer several dialects; the provider decides where a path does not.
 _ENDPOINTS = tuple(
     (provider, re.compile(path + r"$"), dialect)
     for provider, path, dialect in (
@@ -67,7 +67,7 @@ _ENDPOINTS = tuple(
 
 @lru_cache(256)  # agents ask for the same few paths all the time
 def dialect_of(provider: str, path: str) -> Dialect | None:
-    """How this endpoint speaks; none if what is asked there is not an answer of a model. `path` may have a query."""
+    """The dialect of this endpoint; `None` if it gives no answer of a model. `path` may have a query."""
     path = path.partition("?")[0]
     return next(
         (dialect for vendor, at, dialect in _ENDPOINTS if vendor in (_ANY, provider) and at.search(path)),

@@ -1,6 +1,6 @@
 """A request body as far as tracking looks into it.
 
-The history is cut into its units (messages; items of the responses API; contents of Gemini) as raw JSON, in one pass
+The history is split into its units (messages; items of the responses API; contents of Gemini) as raw JSON, in one pass
 and without decoding them: agents send all of it again with every call.
 """
 
@@ -43,7 +43,7 @@ class RequestBody(msgspec.Struct):
         return (self.contents if api == "gemini" else self.messages) or ()
 
     def _prompts(self) -> Sequence[msgspec.Raw]:
-        """Of an API without messages: each stands for one of the user's."""
+        """The prompts of an API without messages: each stands for one of the user's messages."""
         given = value(self.prompt)
         return [
             _typed(text) for text in (given if isinstance(given, list) else [given]) if isinstance(text, str)
@@ -65,7 +65,7 @@ _decode = msgspec.json.Decoder(RequestBody).decode
 
 
 def read(data: bytes) -> RequestBody | None:
-    """None for what is not a JSON object, or not shaped as any of the APIs wants it."""
+    """Read a request body. `None` if it is not a JSON object, or has the shape of none of the APIs."""
     try:
         return _decode(data)
     except (msgspec.MsgspecError, RecursionError):
@@ -73,7 +73,7 @@ def read(data: bytes) -> RequestBody | None:
 
 
 def _read_slowly(data: bytes) -> RequestBody | None:
-    """For what msgspec refuses: half characters, which agents do cut out of texts."""
+    """Read a body that msgspec refuses because of lone surrogates: agents do cut texts in the middle of a character."""
     try:
         whole = json.loads(data)
         return _decode(json.dumps(mended(whole)).encode())
@@ -82,7 +82,7 @@ def _read_slowly(data: bytes) -> RequestBody | None:
 
 
 def mended(value: Any) -> Any:
-    """Every half character becomes text that says which it was, always the same way."""
+    """Replace every lone surrogate by text that says which one it was, always the same way."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, list):
@@ -93,7 +93,7 @@ def mended(value: Any) -> Any:
 
 
 def value(raw: msgspec.Raw) -> Any:
-    """None if it is not there, or not to be decoded."""
+    """The decoded value; `None` if it is missing, or cannot be decoded."""
     if not len(raw):
         return None
     try:
@@ -111,14 +111,14 @@ LONGEST_ID = 256  # characters; a longer one is not a name
 
 
 def named_id(value: object) -> str | None:
-    """What can be the name of a session."""
+    """The value, if it can be the name of a session."""
     if isinstance(value, str) and 0 < len(value) <= LONGEST_ID and value.isprintable():
         return value
     return None
 
 
 def only_text(unit: msgspec.Raw) -> str | None:
-    """Of a message that has one text and nothing else."""
+    """The text of a message that has one text and nothing else."""
     message = value(unit)
     texts = texts_in(message.get("content")) if isinstance(message, dict) else []
     return texts[0] if len(texts) == 1 else None

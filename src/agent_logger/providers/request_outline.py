@@ -1,7 +1,7 @@
 """What a request asks a model, read without touching the messages: they are cut out as the JSON they are.
 
-A body may be half a megabyte of history, and comes again, a little longer, with every turn. So nothing of it is
-decoded but its outline.
+A body may be half a megabyte of history, and is sent again, a little longer, with every turn. So only its outline is
+decoded.
 """
 
 import re
@@ -127,7 +127,7 @@ ReadRequest = Callable[[bytes, str], Question | None]  # by a body, and the path
 
 
 def _read_as(kind: type[T]) -> Callable[[Callable[[T, str], Question]], ReadRequest]:
-    """What is no body of this kind asks nothing: `None`."""
+    """Make a reader of one kind of body; the reader returns `None` for a body of another kind."""
     decoder = msgspec.json.Decoder(kind)
 
     def decorate(reader: Callable[[T, str], Question]) -> ReadRequest:
@@ -168,7 +168,7 @@ def chat(body: _Chat, _path: str) -> Question:
 
 @_read_as(_Completions)
 def completions(body: _Completions, _path: str) -> Question:
-    """The prompt as one message of the user; several are several."""
+    """The question of a completion: the prompt is one message of the user; several prompts are several."""
     return Question(
         model=body.model,
         messages=_prompts(body.prompt),
@@ -190,7 +190,7 @@ def ollama(body: _Ollama, _path: str) -> Question:
 
 @_read_as(_Embeddings)
 def embeddings(body: _Embeddings, _path: str) -> Question:
-    """What is embedded is no message."""
+    """The question of an embedding: its texts are no messages."""
     return Question(model=body.model, messages=())
 
 
@@ -226,14 +226,14 @@ def gemini(request: _Gemini, path: str) -> Question:
 
 
 def _items(given: Raw) -> Sequence[Raw]:
-    """A text is short for one message of the user."""
+    """The items of an input. A text is short for one message of the user."""
     if _is_text(given):
         return (_typed(given),)
     return _read(_raws, given) or ()
 
 
 def _prompts(given: Raw) -> Sequence[Raw]:
-    """Tokens, which may stand for a text, say nothing to a reader."""
+    """The prompts as messages. Prompts that are lists of tokens are left out: they say nothing to a reader."""
     several = [given] if _is_text(given) else _read(_raws, given)
     return [_typed(raw) for raw in several or () if _is_text(raw)]
 
@@ -280,5 +280,5 @@ _HALVES = re.compile(
 
 
 def _without_halves(data: bytes) -> bytes:
-    """Agents cut texts in the middle of a character; its half is read as U+FFFD, as it is in our own records."""
+    """Replace lone surrogates by U+FFFD, as our own records do: agents cut texts in the middle of a character."""
     return _HALVES.sub(lambda match: rb"\ufffd" if match[1] else match[0], data)

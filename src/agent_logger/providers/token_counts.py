@@ -1,7 +1,7 @@
 """Usage objects of others as `Usage`: the one way from the counts of a vendor, an agent or a program to ours.
 
-A count is a number of tokens: an integer that is not negative. `null` says nothing. Anything else in the place of a
-count, and an object without any known count, is a usage that was not understood: it is unknown, never zero, for zero
+A count is a number of tokens: an integer that is not negative. `null` says nothing. If anything else stands in the
+place of a count, or the object has no known count, the usage was not understood: it is unknown, never zero, for zero
 tokens have a price and unknown ones have none.
 
 Names are looked for in both spellings, `input_tokens` and `inputTokens`.
@@ -27,7 +27,7 @@ class TokenCounts:
         self._misfits = 0  # what stood in the place of a count and was none
 
     def __call__(self, *names: str) -> int:
-        """The first of these that is there; 0 if none is."""
+        """The first of these counts that is present; 0 if none is."""
         for spelling in _spellings(names):
             value = self._fields.get(spelling)
             if value is not None:
@@ -38,7 +38,7 @@ class TokenCounts:
         return not self._present.isdisjoint(_spellings(names))
 
     def inner(self, name: str) -> "TokenCounts":
-        """The counts of an object within it; what is wrong there is wrong here."""
+        """The counts of an object within this one; if the inner one is wrong, so is this one."""
         for spelling in _spellings((name,)):
             value = self._fields.get(spelling)
             if value is not None:
@@ -51,7 +51,7 @@ class TokenCounts:
     def usage(
         self, given: int, output: int, read: int = 0, write: int = 0, write_1h: int = 0
     ) -> Usage | None:
-        """These tokens; none if the object was not understood."""
+        """Make a `Usage` of these tokens; `None` if the object was not understood."""
         if not self._understood:
             return None
         return Usage(
@@ -92,10 +92,10 @@ def _spellings(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def usage_of(value: Any) -> Usage | None:
-    """A usage object in the words of any API or SDK; none if it is not understood.
+    """A usage object in the words of any API or SDK; `None` if it is not understood.
 
-    Anthropic counts what came from the cache, and what went into it, beside `input_tokens`. The others count both
-    within the prompt, and name the cached part in a way of their own.
+    Anthropic counts the tokens read from the cache, and those written into it, beside `input_tokens`. The others count
+    both within the prompt, and each has its own name for the cached part.
     """
     counts = TokenCounts(value)
     if counts.has("prompt_token_count", "candidates_token_count"):
@@ -110,7 +110,8 @@ def usage_of(value: Any) -> Usage | None:
 
 
 def _anthropic_usage(counts: TokenCounts) -> Usage | None:
-    """`cache_read_tokens` and the like are the words of `Usage` itself, and of several SDKs."""
+    """The usage in Anthropic's words. `cache_read_tokens` and the like are the words of `Usage` itself, and of several
+    SDKs."""
     lifetimes = counts.inner("cache_creation")
     hour = lifetimes("ephemeral_1h_input_tokens")
     parts = hour + lifetimes("ephemeral_5m_input_tokens")
@@ -125,7 +126,7 @@ def _anthropic_usage(counts: TokenCounts) -> Usage | None:
 
 
 def _chat_usage(counts: TokenCounts) -> Usage | None:
-    """OpenAI's chat completions, and those of who speaks as they do."""
+    """The usage in the words of OpenAI's chat completions, and of hosts that copy that API."""
     input_tokens, answered = counts("prompt_tokens"), counts("completion_tokens")
     details = counts.inner("prompt_tokens_details")
     cached = (
@@ -143,7 +144,7 @@ def _chat_usage(counts: TokenCounts) -> Usage | None:
 
 
 def _responses_usage(counts: TokenCounts) -> Usage | None:
-    """OpenAI's responses; Codex and the AI SDK name the cached part at the top."""
+    """The usage in the words of OpenAI's responses; Codex and the AI SDK put the cached part at the top."""
     details = counts.inner("input_tokens_details")
     cached = details("cached_tokens") or counts("cached_input_tokens")
     written = details("cache_write_tokens") or counts("cache_write_input_tokens")

@@ -22,7 +22,8 @@ LOOK_SECONDS = 0.5
 
 @contextmanager
 def attached(log_dir: Path, allow: Sequence[str] = (), *, home: Path | None = None) -> Iterator[int]:
-    """Its port. On leaving, every call is in the log. Raises `StoreError` if it does not start."""
+    """Start a proxy, and yield its port. On leaving, every call is in the log. Raises `StoreError` if it does not
+    start."""
     allowed = [word for origin in allow for word in ("--allow-upstream", origin)]
     process = attended(
         *("proxy", "--port", "0", "--log-dir", str(log_dir), *allowed),
@@ -44,7 +45,7 @@ def attached(log_dir: Path, allow: Sequence[str] = (), *, home: Path | None = No
 
 
 def _wait(process: subprocess.Popen[str], home: Path) -> None:
-    """Or leave it alone: until its calls have ended, or for others who use it."""
+    """Wait for the proxy to end; leave it alone if its calls take too long, or if others use it."""
     give_up = time.monotonic() + STOP_SECONDS
     while process.poll() is None and time.monotonic() < give_up:
         with suppress(subprocess.TimeoutExpired):
@@ -56,7 +57,7 @@ def _wait(process: subprocess.Popen[str], home: Path) -> None:
 
 
 def _leave_unread(stream: IO[str]) -> None:
-    """In a pipe that is full whoever writes waits: the proxy, and every agent with it."""
+    """Read and discard the output: a full pipe would block the proxy, and every agent with it."""
     with stream:
         for _ in stream:
             pass

@@ -1,6 +1,6 @@
-"""A process of ours that ends when we do, however that is: its standard input is a pipe that nobody writes to.
+"""A process of ours that ends when we do, however we end: its standard input is a pipe that nobody writes to.
 
-If it is a proxy that others have come to use, it ends with the last of them.
+A proxy that others use by then ends with the last of them.
 """
 
 import os
@@ -22,7 +22,8 @@ _alone: list[Held] = []  # until we are gone: nobody is to begin using what ends
 def attended(
     *arguments: str, environment: Mapping[str, str] | None = None, stderr: int | None = None
 ) -> subprocess.Popen[str]:
-    """`agent-logger` with these arguments. Close its standard input, or end, to have it stop as if by Ctrl-C."""
+    """Start `agent-logger` with these arguments. It stops as if by Ctrl-C when its standard input is closed, or when we
+    end."""
     return subprocess.Popen(
         [sys.executable, "-m", __name__, *arguments],
         env=environment,
@@ -37,7 +38,7 @@ def attended(
 def _stop_with_the_other() -> None:
     try:
         sys.stdin.read()
-        with suppress(OSError, NoLocksError):  # then it cannot be told who uses us
+        with suppress(OSError, NoLocksError):  # then we cannot know who uses us
             _alone.append(until_unused(config.home(), os.getpid()))
     finally:  # whatever became of that: nobody else would end us
         os.kill(os.getpid(), signal.SIGTERM)

@@ -1,7 +1,9 @@
-"""What sends an agent through the proxy: the variables it reads its base URL from, and what undoes their effects.
+"""The settings that send an agent through the proxy: the variables it reads its base URL from, and what undoes their
+effects.
 
 A base URL that somebody chose is never replaced by another place: it stays, or it is reached by way of a proxy that may
-call it. One of a proxy of ours that ended is known by its path (`/<provider>/<host>`), and is led on to where it led.
+call it. A base URL of a proxy of ours that ended is recognised by its path (`/<provider>/<host>`), and replaced by the
+place it led to.
 """
 
 import json
@@ -23,7 +25,7 @@ BASE_URLS: Mapping[str, str] = {
 }
 OPENCODE = "OPENCODE_CONFIG_CONTENT"
 ANTHROPIC = "ANTHROPIC_BASE_URL"
-# Claude Code turns tool search off for a base URL that is not Anthropic's, unless it is told to keep it.
+# Claude Code turns tool search off for a base URL that is not Anthropic's, unless a variable says to keep it.
 BESIDE: Mapping[str, str] = {"ENABLE_TOOL_SEARCH": "true"}
 CONNECT_SECONDS = 0.5
 
@@ -36,7 +38,8 @@ _UPWARDS = re.compile(
 
 
 def base_urls(port: int) -> dict[str, str]:
-    """By variable. opencode wants its path with the version, and reads this before the others' variable."""
+    """The base URLs of a proxy, by variable. opencode needs a path with the version, and reads its own variable before
+    the others."""
     urls = {name: f"http://127.0.0.1:{port}/{path}" for name, path in BASE_URLS.items()}
     return {**urls, OPENCODE: _for_opencode(f"{urls[ANTHROPIC]}/v1")}
 
@@ -65,8 +68,8 @@ class ProxyAddress:
         return f"http://127.0.0.1:{port}/{self.provider}/{self.host}{self.path}"
 
     def direct(self, allowed: Collection[str] = ()) -> str:
-        """The same place without a proxy. What names a port may be http or https: one of the `allowed` origins tells,
-        and on this machine it is http."""
+        """The same place without a proxy. A host with a port may be http or https: one of the `allowed` origins
+        decides, and on this machine it is http."""
         if f"http://{self.host}" in allowed:
             return f"http://{self.host}{self.path}"
         name = self.host.rpartition(":")[0] if re.search(r":\d+\Z", self.host) else ""
@@ -76,7 +79,7 @@ class ProxyAddress:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A base URL that somebody set already: what it leads to."""
+    """A base URL that somebody set already, and the place it leads to."""
 
     variable: str
     origin: Origin
@@ -89,8 +92,8 @@ class Chosen:
 
 
 def chosen(environment: Mapping[str, str]) -> list[Chosen]:
-    """What cannot be understood is left out, and stays as it is. One of a proxy of ours that ended counts for the place
-    it led to."""
+    """The base URLs that somebody set. A value that cannot be understood is left out, and stays as it is. The base URL
+    of a proxy of ours that ended counts as the place it led to."""
     addresses = [_chosen(variable, environment.get(variable, "")) for variable in BASE_URLS]
     return [address for address in addresses if address]
 
@@ -110,7 +113,7 @@ def _chosen(variable: str, url: str) -> Chosen | None:
 
 
 def is_listening(port: int) -> bool:
-    """Whether anything on this machine takes connections there."""
+    """Whether anything on this machine accepts connections on the port."""
     try:
         with socket.create_connection(("127.0.0.1", port), CONNECT_SECONDS):
             return True
@@ -121,7 +124,7 @@ def is_listening(port: int) -> bool:
 
 
 def proxied_environment(environment: Mapping[str, str], port: int) -> dict[str, str]:
-    """What of an agent's environment is to be changed, so that it asks the proxy."""
+    """The changes to an agent's environment that send it through the proxy."""
     changes = {name: url for name, url in base_urls(port).items() if not environment.get(name)}
     changes |= {address.variable: address.through(port) for address in chosen(environment)}
     if _opencode_is_ours(environment):
@@ -141,7 +144,8 @@ def _opencode_is_ours(environment: Mapping[str, str]) -> bool:
 
 
 def _without_upstream_proxy(environment: Mapping[str, str]) -> dict[str, str]:
-    """The proxy on this machine is asked without another one. Programs read one of two variables, and not the same."""
+    """Settings that reach the proxy on this machine without another proxy. Programs read one of two variables, and not
+    all the same one."""
     lower = environment.get("no_proxy", "")
     exceptions = {"NO_PROXY": environment.get("NO_PROXY", lower)} | (
         {"no_proxy": lower} if "no_proxy" in environment else {}
@@ -162,7 +166,7 @@ def _without_upstream_proxy(environment: Mapping[str, str]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """What a variable of a shell is, what it is to be while the proxy runs, and what when it does not."""
+    """A variable of a shell: its value now, while the proxy runs, and while it does not."""
 
     name: str
     now: str
@@ -171,7 +175,7 @@ class Variable:
 
     @property
     def stays(self) -> bool:
-        """Somebody else set it, and it is left alone."""
+        """Whether somebody else set the variable, and it is left alone."""
         return self.now == self.with_proxy == self.without_proxy
 
 
@@ -182,8 +186,8 @@ def shell_variables(
     other_ports: Collection[int] = (),
     is_listening: Callable[[int], bool] = is_listening,
 ) -> list[Variable]:
-    """For a proxy on `port` that was started with these origins allowed. A base URL that is not ours stays, unless its
-    origin is one of them; on `other_ports` further proxies of ours listen."""
+    """The variables of a shell for a proxy on `port` that was started with the `allowed` origins. A base URL that is
+    not ours stays, unless its origin is one of those; on `other_ports` further proxies of ours listen."""
     urls = base_urls(port)
     spelled = {origin.partition("://")[2] for origin in allowed}
 
@@ -217,7 +221,7 @@ def shell_variables(
 
 
 def _for_anthropic(environment: Mapping[str, str], opencode: str) -> list[Variable]:
-    """What goes with a base URL that leads to Anthropic; beside another one it would send agents elsewhere."""
+    """The variables that belong to a base URL of Anthropic's; beside another one they would send agents elsewhere."""
     settings = environment.get(OPENCODE, "")
     if settings and not _opencode_is_ours(environment):
         variables = [Variable(OPENCODE, settings, settings, settings)]

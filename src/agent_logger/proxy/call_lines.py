@@ -1,7 +1,7 @@
-"""One line per call, for whoever watches the proxy in a terminal.
+"""The line that the terminal shows for each call of the proxy.
 
-The recorder knows what a call was; the proxy has the terminal. So lines travel over the recorder's output, as JSON.
-A terminal that stands still costs lines, never a record.
+The recorder knows what a call was; the proxy has the terminal. So lines travel over the recorder's output, as JSON. A
+terminal that does not take output loses lines, never a record.
 """
 
 import os
@@ -15,7 +15,7 @@ LONGEST_PATH = 200
 
 
 class CallLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a line says of a call that has ended. Without a session it was none of a conversation."""
+    """The content of the line for a call that has ended. A call without a session is not part of a conversation."""
 
     method: str
     path: str  # without its query, where keys may stand
@@ -39,7 +39,7 @@ _decode = msgspec.json.Decoder(CallLine).decode
 
 
 def send_to(fd: int) -> Show:
-    """A `Show` that writes to a pipe, and never waits for it."""
+    """Make a `Show` that writes to a pipe, and never waits for it."""
     os.set_blocking(fd, False)
 
     def send(line: CallLine) -> None:
@@ -50,7 +50,7 @@ def send_to(fd: int) -> Show:
 
 
 def receive(stream: BinaryIO, show: Show) -> None:
-    """Show what comes, until nothing more does."""
+    """Show the lines that come, until the stream ends."""
     with stream:
         for line in stream:
             with suppress(msgspec.MsgspecError):  # cut short where the pipe was full

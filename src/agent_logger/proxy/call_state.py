@@ -1,8 +1,8 @@
-"""One call, as the pieces of it come: its state, its times, and what its records say of it.
+"""A call, as its pieces come: its state, its times, and what its records say of it.
 
 A call is fed what the relay saw, in that order. Pieces may be missing where a disk was too slow: then nothing is
-refused, the call just knows that it has `holes`. Bodies are collected as they came, cut where their chunks end; whoever
-owns the call may take out what has gathered, for bodies need not fit into memory.
+refused, the call just knows that it has `holes`. Bodies are collected as they came, cut where their chunks end; the
+owner of the call may take out what has been collected, for bodies need not fit into memory.
 """
 
 import re
@@ -63,7 +63,8 @@ NEXT = {
 
 
 class Collected:
-    """The bytes of one direction. `times` has, for each piece, when its chunk began, or -1 if it goes on with one."""
+    """The bytes of one direction. `times` has, for each piece, when its chunk began, or -1 if the piece continues a
+    chunk."""
 
     size = first_ns = last_ns = chunks = 0
     _inside = False
@@ -83,11 +84,11 @@ class Collected:
         self._inside = not ends_chunk
 
     def whole(self) -> bytes:
-        """What has gathered."""
+        """The bytes that have been collected."""
         return self.pieces[0] if len(self.pieces) == 1 else b"".join(self.pieces)
 
     def take(self) -> tuple[list[bytes], list[int]]:
-        """What has gathered; what comes later goes on from there."""
+        """Take what has been collected; later pieces continue from there."""
         taken = self.pieces, self.times
         self.pieces, self.times = [], []
         return taken
@@ -97,7 +98,8 @@ MOST_INTERIM_BYTES = 1 << 20  # an upstream may send them without end, and all a
 
 
 class CallState:
-    """`ns` is monotonic, as all times here; a call begins when the head of its request is complete."""
+    """The state of a call. `ns` is monotonic, as all times here; a call begins when the head of its request is
+    complete."""
 
     state = CallPhase.SENDING
     answered_ns = ended_ns = -1
@@ -150,8 +152,8 @@ class CallState:
         )
 
     def outcome(self, *, stream_ended: bool | None) -> str | None:
-        """Why it ended otherwise than it should; none if it did not. An answer may have ended before its call was cut.
-        `stream_ended` is none where there is no end to be looked for."""
+        """Why the call ended otherwise than it should; `None` if it ended well. An answer may have ended before its
+        call was cut. `stream_ended` is `None` where there is no end to look for."""
         if self.holes:
             return "dropped"
         return self.reason or ("no_stream_end" if stream_ended is False else None)
@@ -172,7 +174,7 @@ def _ms(ns: int) -> float:
 
 
 class Field(NamedTuple):
-    """A line of a head. `plain`: name and value give it back exactly."""
+    """A line of a head. `plain`: name and value are enough to restore it exactly."""
 
     name: bytes
     value: bytes
@@ -187,12 +189,12 @@ class StatusLine(NamedTuple):
 
 
 def head_lines(head: bytes) -> list[bytes]:
-    """Without the empty one at the end."""
+    """The lines of a head, without the empty one at the end."""
     return head.removesuffix(b"\r\n").removesuffix(b"\r\n").split(b"\r\n")
 
 
 def field_of(line: bytes) -> Field | None:
-    """None if it is no field at all: a folded line, or one without a colon."""
+    """The field in a line; `None` if it is no field: a folded line, or one without a colon."""
     name, colon, value = line.partition(b":")
     if not colon or not name or name[0] in b" \t":
         return None
@@ -202,7 +204,7 @@ def field_of(line: bytes) -> Field | None:
 
 
 def headers_of(fields: Iterable[tuple[str, str]]) -> tuple[Headers, bool]:
-    """The object of a head, and whether it gives the order of its fields back."""
+    """The headers as an object, and whether the object preserves the order of the fields."""
     fields = list(fields)
     headers: Headers = dict(fields)
     if len(headers) == len(fields):
@@ -224,7 +226,7 @@ _INTERIM = re.compile(rb"HTTP/\d\.\d 1(?!01)\d\d")
 
 
 def is_interim(head: bytes) -> bool:
-    """101 is none: what follows it is another protocol."""
+    """Whether a response is interim. 101 is not: another protocol follows it."""
     return _INTERIM.match(head) is not None
 
 
@@ -260,13 +262,13 @@ _ENDS = (
 
 
 def is_stream(content_type: str) -> bool:
-    """Whether a body is told chunk by chunk."""
+    """Whether a body is recorded chunk by chunk."""
     return content_type.partition(";")[0].strip().lower() in _STREAMS
 
 
 def stream_end(path: bytes, content_type: str) -> re.Pattern[bytes] | None:
-    """What the end of an event stream of this endpoint looks like, for one that is too large to be read; none if it
-    has none that we know."""
+    """A pattern for the end of an event stream of this endpoint, for a stream that is too large to be read; `None` if
+    we know of no such end."""
     if not content_type.lower().startswith("text/event-stream"):
         return None
     return next((end for endpoint, end in _ENDS if endpoint.search(path)), None)
@@ -281,7 +283,7 @@ _LAST_TYPES = frozenset((*LAST, "error"))
 
 
 def ends_answer(message: bytes) -> str | None:
-    """The type of a WebSocket's message that is the last one of its answer."""
+    """The type of a WebSocket message that is the last one of its answer; `None` for any other message."""
     try:
         kind = _typed.decode(message).type
     except msgspec.MsgspecError:
@@ -290,7 +292,7 @@ def ends_answer(message: bytes) -> str | None:
 
 
 def chunks_of(pieces: Sequence[bytes], times: Sequence[int]) -> tuple[list[bytes], list[int]]:
-    """Whole chunks, and when each began."""
+    """The whole chunks, and when each began."""
     if -1 not in times:
         return list(pieces), list(times)
     joined: list[list[bytes]] = []

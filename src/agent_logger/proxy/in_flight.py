@@ -1,8 +1,8 @@
-"""Answers while they come in, for who watches: read from the spool, where they are within 50 ms of being forwarded, so
-that nothing is written for it, and nothing done while nobody looks.
+"""Answers while they come in, for a viewer: they are read from the spool, which has them within 50 ms of being
+forwarded. So nothing is written for this, and nothing is done while nobody looks.
 
-Only streams are followed: of another body nothing can be read before its end. What the relay masked stays masked;
-whoever shows the rest hides what looks like a key.
+Only streams are followed: of another body nothing can be read before its end. What the relay masked stays masked; the
+caller that shows the rest hides what looks like a key.
 """
 
 from collections.abc import Iterable, Iterator
@@ -28,7 +28,7 @@ ENDED_KEPT = 200  # calls that have ended: their records may not be in the log y
 
 @dataclass(slots=True)
 class Coming:
-    """A call of which an answer is expected, and what came of it."""
+    """A call whose answer is expected, and what came of it."""
 
     dialect: Dialect
     reader: AnswerReader
@@ -94,7 +94,7 @@ class InFlight:
                 follower.fill()
 
     def answer(self, call: str) -> tuple[Dialect, Answer] | None:
-        """None if nothing has come of it, or it is not one of a model's."""
+        """The answer of a call so far; `None` if nothing has come, or it is not an answer of a model."""
         coming = self._coming.get(call)
         return (coming.dialect, coming.answer()) if coming and coming.size else None
 
@@ -103,7 +103,8 @@ class InFlight:
             follower.close()
 
     def _look(self, there: dict[str, list[int]]) -> None:
-        """Relays come and go; and who is too slow finds that what came next was removed already."""
+        """Follow the relays that exist now, and drop those that are gone, or that we read too slowly: their next
+        segment was removed already."""
         for relay in list(self._followers):
             if relay not in there or there[relay][0] > self._followers[relay].segment + 1:
                 self._followers.pop(relay).close()
@@ -115,7 +116,7 @@ class InFlight:
                 self._followers[relay] = SpoolFollower(self._folder, relay, start)
 
     def _forget(self, relay: str) -> None:
-        """All that it has open."""
+        """Forget all open calls of a relay."""
         for key in [key for key in self._numbers if key[0] == relay]:
             self._coming.pop(self._numbers.pop(key), None)
         for key in [key for key in self._tunnels if key[0] == relay]:
@@ -195,7 +196,7 @@ class InFlight:
 
 
 def _messages_in(messages: WebSocketMessages, data: bytes) -> Iterator[bytes]:
-    """The messages that say something; one that could not be inflated is empty, and counts all the same."""
+    """Yield the messages that carry data; one that could not be inflated is empty, but still counts."""
     for message in messages.feed(data):
         if message.kind not in (MessageKind.PING, MessageKind.PONG, MessageKind.CLOSE):
             yield b"" if message.kind is MessageKind.DEFLATED else message.data

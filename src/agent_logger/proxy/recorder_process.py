@@ -1,7 +1,7 @@
 """The recorder as the proxy sees it: a child process that is kept alive.
 
-The child gets the credentials over its standard input, the last of them again when it had to be started anew, and
-finishes when that input ends.
+The child gets the credentials over its standard input, the last of them again after a restart, and finishes when that
+input ends.
 """
 
 import logging
@@ -25,7 +25,8 @@ log = logging.getLogger("agent_logger.proxy")
 
 
 class Recorder:
-    """Start it before the first call, `stop` it when the spools are closed. `send` may be called by any thread."""
+    """The recorder's process. Start it before the first call, `stop` it when the spools are closed. `send` may be
+    called by any thread."""
 
     def __init__(
         self,
@@ -37,7 +38,8 @@ class Recorder:
         show: Show | None = None,
         before_start: Callable[[], None] = lambda: None,
     ) -> None:
-        """`show` is told each call that ends, in a thread of its own. `before_start` may raise `OSError`."""
+        """Configure the recorder. `show` is called with each call that ends, in a thread of its own. `before_start` may
+        raise `OSError`."""
         self.starts = 0
         self._before_start = before_start
         self._show = show
@@ -61,12 +63,12 @@ class Recorder:
 
     @property
     def pid(self) -> int | None:
-        """None while there is none."""
+        """The id of the process; `None` while none runs."""
         child = self._child
         return child.pid if child and child.poll() is None else None
 
     def send(self, credential: CredentialFrame) -> None:
-        """Never waits for the recorder."""
+        """Send a credential to the recorder. Never waits for it."""
         with self._more:
             last = self._credentials.setdefault(credential.relay, deque(maxlen=2 * REMEMBERED))
             last.append(credential)
@@ -74,7 +76,7 @@ class Recorder:
             self._more.notify()
 
     def stop(self, timeout_seconds: float = 30.0) -> bool:
-        """Let it take what is on the spool. `False` if it did not end in time: then it goes on alone."""
+        """Let the recorder finish what is on the spool. `False` if it did not end in time: then it continues alone."""
         with self._more:
             self._stopping = True
             self._more.notify()
@@ -109,7 +111,7 @@ class Recorder:
                 self._more.wait_for(lambda: self._stopping, restarts.pause_seconds())
 
     def _live(self) -> int | None:
-        """Start one, tell it credentials as they come, and return how it ended, or none when it is to stop."""
+        """Start a recorder and send it credentials as they come. Returns how it ended, or `None` when it is to stop."""
         self._before_start()
         output = subprocess.PIPE if self._show else subprocess.DEVNULL
         child = self._child = subprocess.Popen(self._argv, stdin=subprocess.PIPE, stdout=output)

@@ -1,6 +1,6 @@
-"""What each process that relays does: its options, its port, the signals that end it, its spool closed.
+"""What each process that relays does: its options, its port, the signals that end it, the closing of its spool.
 
-One of them is the proxy; the others are its workers.
+The proxy is such a process, and so are its workers.
 """
 
 import asyncio
@@ -68,7 +68,8 @@ def _relay(options: RelayOptions, port: int, tap: Tap) -> Relay:
 
 
 def tune_gc() -> None:
-    """Calls make many short-lived objects and hardly a cycle: looking for some often is wasted."""
+    """Collect garbage less often: calls make many short-lived objects and hardly any cycles, so looking for cycles is
+    wasted."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 50, 50)
@@ -85,10 +86,10 @@ def close(own: Spool) -> None:
 
 
 class Stopping:
-    """SIGTERM and SIGINT: the first one asks to finish, a second one to do so now.
+    """The handler of SIGTERM and SIGINT: the first signal asks to finish, a second one to do so now.
 
-    A worker is told to hurry by SIGUSR1. The others do not count for it, for a terminal and a service manager send
-    them to all of us, and then we do.
+    A worker hurries on SIGUSR1 only. It ignores a second SIGTERM or SIGINT, because terminals and service managers send
+    those to all processes, and the proxy then passes the request on.
     """
 
     def __init__(self, *, is_worker: bool = False) -> None:
@@ -112,7 +113,7 @@ class Stopping:
         return self._stop_event.is_set()
 
     async def unless_now(self, work: Coroutine[None, None, None]) -> bool:
-        """Until it is done, or somebody cannot wait: then `False`."""
+        """Wait until the work is done. `False` if a second signal came first: then the work is cancelled."""
         task, now = asyncio.ensure_future(work), asyncio.ensure_future(self._now.wait())
         await asyncio.wait([task, now], return_when=asyncio.FIRST_COMPLETED)
         done = task.done()

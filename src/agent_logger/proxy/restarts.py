@@ -1,4 +1,4 @@
-"""The pause before a process that has ended is started anew."""
+"""The pause before a process that has ended is started again."""
 
 import time
 
@@ -7,18 +7,18 @@ STEADY_SECONDS = 30.0  # one that lived so long is replaced at once
 
 
 class Restarts:
-    """Of one process: the pause doubles for as long as it does not live for long."""
+    """The pauses between restarts of one process: the pause doubles as long as the process keeps dying early."""
 
     def __init__(self) -> None:
         self._pause_seconds = FIRST_SECONDS
         self._began = 0.0  # monotonic
 
     def begin(self) -> None:
-        """It is being started."""
+        """Note that the process is being started."""
         self._began = time.monotonic()
 
     def pause_seconds(self) -> float:
-        """It has ended."""
+        """The pause to make after the process has ended."""
         lived = time.monotonic() - self._began
         doubled = min(2 * self._pause_seconds, LAST_SECONDS)
         self._pause_seconds = FIRST_SECONDS if lived > STEADY_SECONDS else doubled

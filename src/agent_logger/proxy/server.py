@@ -1,4 +1,4 @@
-"""The proxy as a whole: a relay, its spool, the recorder behind it, further workers, and the word that it runs."""
+"""The proxy as a whole: a relay, its spool, the recorder behind it, further workers, and its state file."""
 
 import contextlib
 import os
@@ -26,7 +26,7 @@ from agent_logger.proxy.workers import RelayStatus, Workers
 
 
 class RelaysStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """`<log_dir>/.spool/relay.json`, written anew every second."""
+    """The content of `<log_dir>/.spool/relay.json`, rewritten every second."""
 
     pid: int
     ts: str
@@ -37,7 +37,7 @@ class RelaysStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def run(options: RelayOptions, ready: Callable[[int], None], show: Show | None = None) -> None:
-    """Record until SIGTERM or SIGINT. `ready` is told the port, `show` each call that was recorded.
+    """Record until SIGTERM or SIGINT. `ready` is called with the port, `show` with each call that was recorded.
 
     Raises `StoreError`: the folder cannot be recorded to, or the port is taken.
     """
@@ -113,7 +113,7 @@ def _without_password(url: str) -> str | None:
 
 @contextlib.contextmanager
 def _telling(tell: Callable[[], None]) -> Iterator[None]:
-    """Every second, in a thread of its own, for a disk may be slow, and no call is to wait for it."""
+    """Call `tell` every second, in a thread of its own: a disk may be slow, and no call may wait for it."""
     ended = threading.Event()
 
     def run() -> None:

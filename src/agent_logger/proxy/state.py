@@ -1,7 +1,7 @@
-"""Who is running: a small file in the home for each proxy, and for each page.
+"""The state files: a small file in the home for each proxy, and for each page, that runs.
 
-The file is locked for as long as its process lives, so one that can be locked was left by a process that
-died, and is removed by whoever finds it.
+The file is locked for as long as its process lives. So a file that can be locked was left by a process that died, and
+the process that finds it removes it.
 
 A proxy that was started for one agent may be used by others. Those share a lock on a second file, and the proxy, when
 its own agent has ended, waits until it has that lock alone.
@@ -23,7 +23,7 @@ _LOOK_SECONDS = 0.1
 
 
 class ProxyState(msgspec.Struct, frozen=True, kw_only=True):
-    """Of a proxy."""
+    """The content of a proxy's state file."""
 
     pid: int
     started: str
@@ -46,17 +46,19 @@ _PREFIXES: dict[type[ProxyState] | type[PageState], str] = {ProxyState: "proxy-"
 
 
 def state_path(home: Path, pid: int) -> Path:
-    """Of a proxy."""
+    """The path of a proxy's state file."""
     return _path(home, ProxyState, pid)
 
 
 class Announcement:
-    """The file of this process. Close it to take it away."""
+    """The state file of this process. Close it to remove the file."""
 
     def __init__(self, home: Path, state: ProxyState | PageState) -> None:
         platform.make_folder(home)
         path = _path(home, type(state), state.pid)
-        hidden = path.with_name(f".{path.name}")  # until it is locked: whoever looked before would remove it
+        hidden = path.with_name(
+            f".{path.name}"
+        )  # until it is locked: a process that looked before would remove it
         hidden.unlink(missing_ok=True)
         self._held = platform.open_file(hidden, create=True)
         platform.lock(self._held)
@@ -104,7 +106,7 @@ def _read(path: Path, kind: type[S]) -> S | None:
 
 
 def _remove(path: Path) -> None:
-    path.unlink(missing_ok=True)  # first: who comes after that, and finds no users, finds no proxy either
+    path.unlink(missing_ok=True)  # first: a process that comes later and finds no users finds no proxy either
     pid = path.name.removesuffix(_SUFFIX).rpartition("-")[2]
     _users_path(path.parent, pid).unlink(missing_ok=True)
 
@@ -114,7 +116,7 @@ def _remove(path: Path) -> None:
 
 @contextmanager
 def using(home: Path, state: ProxyState) -> Iterator[bool]:
-    """Whether the proxy stays until this is left. `False`: it is about to end."""
+    """Use a proxy. Yields whether it stays until this is left; `False` if it is about to end."""
     users = _users(home, state.pid)
     try:
         yield platform.lock(users, shared=True) and state in running(home)
@@ -123,7 +125,7 @@ def using(home: Path, state: ProxyState) -> Iterator[bool]:
 
 
 def is_used(home: Path, pid: int) -> bool:
-    """Whether a proxy is kept by others than the one it was started for."""
+    """Whether others than the agent it was started for use a proxy."""
     users = _users(home, pid)
     try:
         return not platform.lock(users) and platform.lock(users, shared=True)
@@ -132,7 +134,7 @@ def is_used(home: Path, pid: int) -> bool:
 
 
 def until_unused(home: Path, pid: int) -> platform.Held:
-    """Wait for the last user. For as long as what this returns is held, there will be no other."""
+    """Wait until nobody uses the proxy. As long as the returned file is held, nobody can begin to."""
     users = _users(home, pid)
     while not platform.lock(users):
         time.sleep(_LOOK_SECONDS)

@@ -1,4 +1,4 @@
-"""Is it recording, and what was lost: what the processes of a proxy say of themselves, put together."""
+"""The status of a proxy, put together from what its processes report: whether it records, and what was lost."""
 
 import os
 import shutil
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class ProxyReport(msgspec.Struct, frozen=True, kw_only=True):
-    """One proxy that runs. `None` where it has not said it yet."""
+    """The report of a running proxy. A field is `None` until the proxy has reported it."""
 
     pid: int
     port: int
@@ -89,7 +89,8 @@ def _report(state: ProxyState) -> ProxyReport:
 
 
 def _alive(recorder: RecorderStatus | None) -> RecorderStatus | None:
-    """None of one that is dead, or of an earlier run: what it said is not so any more."""
+    """The status of the recorder; `None` if that process is dead or of an earlier run, so that its report is out of
+    date."""
     if recorder is None:
         return None
     try:

@@ -1,7 +1,7 @@
-"""Further workers: processes with a relay and a spool of their own on the proxy's port, replaced when they die.
+"""The further workers: processes with a relay and a spool of their own on the proxy's port, replaced when they die.
 
-Over a pipe each tells the proxy the credentials it sees, for the recorder has one proxy to listen to, and every second
-how it is.
+Each sends the proxy, over a pipe, the credentials it sees, because the recorder listens to the proxy only, and once a
+second its status.
 """
 
 import argparse
@@ -35,7 +35,7 @@ log = logging.getLogger("agent_logger.proxy")
 
 
 class RelayStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """One process that listens."""
+    """The status of a process that listens."""
 
     pid: int
     open_clients: int
@@ -53,7 +53,7 @@ class RelayStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What a worker says: one of these."""
+    """A message of a worker: one of these fields is set."""
 
     credential: CredentialFrame | None = None
     status: RelayStatus | None = None
@@ -64,7 +64,8 @@ class _WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Workers:
-    """All but the first, which is the proxy itself. `tell` and `begun_anew` are called by a thread of each."""
+    """The workers without the first, which is the proxy itself. Each has a thread that calls `tell` and
+    `begun_anew`."""
 
     def __init__(
         self,
@@ -77,12 +78,12 @@ class Workers:
         self._workers = [_Worker(job, tell, begun_anew) for _ in range(options.workers - 1)]
 
     def statuses(self) -> list[RelayStatus]:
-        """Of those that listen now."""
+        """The statuses of the workers that listen now."""
         return [status for worker in self._workers if (status := worker.status)]
 
     @property
     def refused_before(self) -> int:
-        """Requests that those refused which have died."""
+        """How many requests were refused by workers that have died since."""
         return sum(worker.refused_before for worker in self._workers)
 
     @property
@@ -90,7 +91,7 @@ class Workers:
         return sum(max(0, worker.starts - 1) for worker in self._workers)
 
     def terminate(self) -> None:
-        """Let them finish their calls. None is started any more."""
+        """Let the workers finish their calls. No more are started."""
         for worker in self._workers:
             worker.terminate()
 
@@ -106,7 +107,7 @@ class Workers:
 
 
 class _Worker:
-    """One place among them, and the thread that keeps a process there."""
+    """A worker's place, and the thread that keeps a process there."""
 
     def __init__(
         self, job: bytes, tell: Callable[[CredentialFrame], object], begun_anew: Callable[[], object]
@@ -141,7 +142,7 @@ class _Worker:
                 log.warning("a worker ended (%s); another one is started", process.returncode)
 
     def _start(self, restarts: Restarts) -> subprocess.Popen[bytes] | None:
-        """None when none is to be started any more."""
+        """Start a process, and retry until that succeeds. `None` when no more are to be started."""
         argv = [sys.executable, "-m", __name__]
         while True:
             with self._starting:
@@ -158,7 +159,7 @@ class _Worker:
             self._stopping.wait(restarts.pause_seconds())
 
     def _attend(self, process: subprocess.Popen[bytes]) -> None:
-        """Until it ends."""
+        """Serve a worker until it ends."""
         assert process.stdin and process.stdout
         process.stdin.write(self._job)
         process.stdin.close()
@@ -171,7 +172,8 @@ class _Worker:
 
 
 def _read(stream: IO[bytes]) -> _WorkerReport | None:
-    """None at the end, which may be amid a message: its writer was killed."""
+    """Read a message. `None` at the end of the stream, which may be in the middle of a message if its writer was
+    killed."""
     head = stream.read(pipe.LENGTH.size)
     if len(head) < pipe.LENGTH.size:
         return None
@@ -181,7 +183,7 @@ def _read(stream: IO[bytes]) -> _WorkerReport | None:
 
 
 class _Job(msgspec.Struct, frozen=True, kw_only=True):
-    """What a worker is told on its standard input: nothing of it may stand in a process list."""
+    """The options that a worker gets on its standard input: none of them may be visible in a process list."""
 
     port: int
     log_dir: str

@@ -1,4 +1,5 @@
-"""Which parts of a command line are credentials: they are hidden in the record of a run, and known by their value."""
+"""Which parts of a command line are credentials: they are hidden in the record of a run, and recognised by their
+value."""
 
 import json
 import os
@@ -90,7 +91,7 @@ def argument_credentials(words: Sequence[str]) -> list[bytes]:
 
 
 def _values(name: str, text: str) -> tuple[bytes, ...]:
-    """As they may be printed: without quotes and schemes, each cookie alone."""
+    """The values of a credential as they may be printed: without quotes and schemes, each cookie alone."""
     return credentials_of([(os.fsencode(name), os.fsencode(text.strip("'\"")))])
 
 
@@ -102,7 +103,7 @@ def _secrets(words: Sequence[str]) -> Iterator[list[_Secret]]:
 
 
 def _after(before: str, word: str) -> list[_Secret]:
-    """What the word is to the one before it."""
+    """The secrets in a word, by what the word before it says."""
     if before in _USER_OPTIONS and (user := _USER.fullmatch(word)):
         return [_Secret(*user.span(1), sure=True)]
     if before in _HEADER_OPTIONS:

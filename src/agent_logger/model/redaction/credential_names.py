@@ -1,8 +1,8 @@
 """Which names say that their value is a credential: of headers, query parameters, options, variables, JSON keys.
 
-A name is a credential's if it has one of a few words in it, anywhere, for gateways make up names as they like. What has
-such a word and holds no secret stands in one table, `_HARMLESS`. To hide too much costs a value that somebody wanted to
-read; to hide too little costs a key. So what neither knows is hidden.
+A name is a credential's if it has one of a few words in it, anywhere, for gateways make up names as they like. Names
+that have such a word and hold no secret are in one table, `_HARMLESS`. Hiding too much costs a value that somebody
+wanted to read; hiding too little costs a key. So a name that the table does not list is hidden.
 """
 
 import re
@@ -57,7 +57,7 @@ _compiled = cache(re.compile)  # when it is needed: an agent waits for the hook 
 
 
 def is_credential_name(name: bytes) -> bool:
-    """Whether the value that goes by this name is to be hidden."""
+    """Whether the value of this name is to be hidden."""
     if len(name) > _LONGEST_NAME:
         return _is_credential_name(name)
     return _remembered(name)
@@ -76,7 +76,7 @@ def _is_credential_name(name: bytes) -> bool:
 
 
 def _telling(words: str) -> str:
-    """Without what is harmless."""
+    """The words of a name without the harmless ones."""
     if "tokens" in words and _compiled(_COUNTED).search(words):
         words = words.replace("tokens", "")
     return _compiled(_HARMLESS, re.VERBOSE).sub("", words)

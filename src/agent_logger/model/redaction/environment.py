@@ -1,4 +1,4 @@
-"""The credentials in an environment: whoever is recorded was given them, and may print them."""
+"""The credentials in an environment: the recorded program was given them, and may print them."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,7 @@ _SHORTEST_STRUCTURED = 16  # characters of a piece of a value that has quotes in
 
 
 def environment_credentials(environment: Mapping[str, str]) -> list[bytes]:
-    """The values of variables that are named like credentials. What is a path on this machine is none."""
+    """The values of variables that are named like credentials. A path on this machine is none."""
     values = (value for name, value in environment.items() if value and _holds_credential(name, value))
     return [os.fsencode(part) for part in dict.fromkeys(part for value in values for part in _parts(value))]
 
@@ -24,7 +24,7 @@ def _holds_credential(name: str, value: str) -> bool:
 
 
 def _parts(value: str) -> Iterator[str]:
-    """A value as it is; of one that is JSON, what may be a secret in it."""
+    """Yield a value as it is; of one that is JSON, the strings in it that may be secrets."""
     if '"' not in value:
         yield value
         return

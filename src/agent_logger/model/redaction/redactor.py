@@ -214,10 +214,10 @@ _REST_OF_LINE = rb"(?:[^\r\n]++|\r(?!\n)|\r?\n[ \t]|(?!))*+"
 
 
 def credential_lines(head: bytes) -> list[tuple[int, int]]:
-    """Where the header lines begin and end that hold credentials, in any head behind its first line.
+    """Where the header lines that hold credentials begin and end, in any head after its first line.
 
-    By their names: an automaton that looks for words in all of it gives other threads a turn, and a relay that waits
-    for its own is late for the next call.
+    They are found by their names: an automaton that looks for words in all of the head lets other threads run, and a
+    relay that waits for its own turn is late for the next call.
     """
     if b"\n " in head or b"\n\t" in head:
         return _folded_credential_lines(head)
@@ -315,8 +315,8 @@ def credentials_in_any_form(text: bytes) -> tuple[bytes, ...]:
 
 
 def _words_of(secret: bytes) -> list[bytes]:
-    """The words of a value of several, as a list is, or what has a scheme we do not know. Each may be echoed alone; but
-    a word that is none but letters may be one of a phrase, and stand everywhere."""
+    """The words of a value that has several: a list, or a value with a scheme we do not know. Each may be echoed alone;
+    but a word of letters only may be part of a phrase, and stand everywhere."""
     if not (b" " in secret or b"," in secret or b"\t" in secret):
         return []
     words = (match[0] for match in islice(re.finditer(_LIST_WORD, secret), _MOST_WORDS))
@@ -324,7 +324,7 @@ def _words_of(secret: bytes) -> list[bytes]:
 
 
 def _basic_password(value: bytes) -> list[bytes]:
-    """What `Basic` encodes, as whoever decodes it may show it."""
+    """The text that `Basic` encodes, as a program that decodes it may show it."""
     match = _compiled(_BASIC).fullmatch(value)
     if not match:
         return []
@@ -426,7 +426,7 @@ _TOO_MANY = "too_many"
 
 
 def _bounded(spans: Iterable[Span], data: bytes, pattern: re.Pattern[bytes]) -> Iterator[Span]:
-    """The spans that are matches of this pattern, in order, and no more than can be had in a moment."""
+    """Yield the spans that are matches of this pattern, in order, but only as many as take a moment."""
     last = 0
     for count, span in enumerate(spans):
         if count == _MOST_ALIKE:
@@ -437,7 +437,7 @@ def _bounded(spans: Iterable[Span], data: bytes, pattern: re.Pattern[bytes]) -> 
 
 
 def _rests(data: bytes, pattern: re.Pattern[bytes], at: int) -> Iterator[Span]:
-    """From each match on, the rest of the string of JSON that it is in."""
+    """Yield, from each match on, the rest of the JSON string that it is in."""
     for count in range(_MOST_STRINGS + 1):
         match = pattern.search(data, max(at - _LONGEST_START, 0))
         if match is None:
@@ -447,7 +447,7 @@ def _rests(data: bytes, pattern: re.Pattern[bytes], at: int) -> Iterator[Span]:
 
 
 def _string_end(data: bytes, at: int) -> int:
-    """Where the string of JSON ends that this is in: before a quote that is not escaped."""
+    """Where the JSON string around this offset ends: before a quote that is not escaped."""
     for _ in range(_MOST_STRINGS):
         quote = data.find(b'"', at)
         if quote < 0:
@@ -461,7 +461,7 @@ def _string_end(data: bytes, at: int) -> int:
 
 
 class Credential:
-    """A value to be found in any text, however JSON or a URL spells it. See `searchable` for which there are."""
+    """A value to be found in any text, however JSON or a URL spells it. `searchable` says which values can be."""
 
     def __init__(self, value: bytes) -> None:
         self._value = value
@@ -504,15 +504,15 @@ class Credential:
 
 
 def prepare() -> None:
-    """Compile what heads and credentials need, for somebody who must not wait for it at the first call."""
+    """Compile what heads and credentials need, for a caller that must not wait for it at the first call."""
     credential_lines(b"\nx-api-key: x")
     for value in credentials_of([(b"Authorization", b"Bearer abcdef")], b"/?key=abcdef"):
         any(stands_alone(b"a" + part, 1, len(part)) for part in searchable(value))
 
 
 class AnyOf:
-    """Whether one of several literals is in a text: an automaton is many times as fast as one `in` after the other, but
-    takes a fifth of a millisecond to build, which is worth it only for what is asked often."""
+    """A search for several literals in a text: an automaton is many times as fast as one `in` after the other, but
+    takes a fifth of a millisecond to build, which is worth it only for a search that is made often."""
 
     def __init__(self, literals: Sequence[bytes]) -> None:
         self._literals = literals
@@ -541,7 +541,7 @@ _LETTER_BEFORE = rb"(?<=[A-Za-z0-9])(?!%b)" % _NOT_AFTER_LETTERS
 
 
 def stands_alone(data: bytes, start: int, end: int) -> bool:
-    """Whether no letter or digit stands beside it, as far as `data` goes."""
+    """Whether no letter or digit stands beside the span, as far as `data` goes."""
     return not (data[end : end + 1].isalnum() or _compiled(_LETTER_BEFORE).match(data, start))
 
 
@@ -550,7 +550,7 @@ _LONGEST_NUMBER = 400  # characters, or blanks beside it
 
 
 def _whole_number(data: bytes, start: int, end: int) -> tuple[int, int]:
-    """The number in JSON that these bytes are a part of, if they are: a half of one would be no number."""
+    """The JSON number that these bytes are a part of, if they are: half of a number would be no number."""
     before = data[max(start - _LONGEST_NUMBER, 0) : start]
     first = start - len(before) + len(before.rstrip(b"0123456789.eE+-"))
     last = _number_end(data, first)
@@ -576,10 +576,11 @@ _MAY_BE_ESCAPED = bytes(byte for byte in range(128) if not chr(byte).isalnum() a
 
 
 def searchable(value: bytes) -> Iterator[bytes]:
-    """The parts of a credential that can be removed from any text without harm to it.
+    """Yield the parts of a credential that can be removed from any text without harm to it.
 
-    None has a quote or backslash, with which a match could reach over the end of a JSON string, nor half a
-    character, nor begins with what may be escaped. What is shorter than 6 characters stands everywhere.
+    No part has a quote or backslash, with which a match could reach over the end of a JSON string, nor half a
+    character, nor begins with a character that may be escaped. A part shorter than 6 characters would be found
+    everywhere.
     """
     for part in re.split(rb'["\\\x00-\x1f\x7f-\xff]+', value):
         core = part.lstrip(_MAY_BE_ESCAPED)
@@ -598,8 +599,8 @@ def searchable(value: bytes) -> Iterator[bytes]:
 class Redactor:
     """Removes `credentials`, and with `patterns` whatever looks like a key of a known family.
 
-    Its own output it leaves alone, and JSON stays JSON. `key` is the install's: equal secrets have equal
-    HMACs, which only its holder can compute. Offsets count bytes, also in text.
+    It leaves its own output alone, and JSON stays JSON. `key` is the install's: equal secrets have equal HMACs, which
+    only its holder can compute. Offsets count bytes, also in text.
     """
 
     def __init__(self, key: bytes, credentials: Iterable[bytes] = (), *, patterns: bool = True) -> None:
@@ -612,11 +613,11 @@ class Redactor:
         self._any_of_them = AnyOf([credential.anchor for credential in self._credentials])
 
     def knows(self, value: bytes) -> bool:
-        """Whether this very value is removed wherever it stands."""
+        """Whether this very value is removed wherever it occurs."""
         return value in self._parts
 
     def redact(self, data: bytes, place: str, prefix: KnownPrefix | None = None) -> Redacted[bytes]:
-        """With `known` the time goes by what is new; the answer is the same."""
+        """Redact bytes. With `prefix` the time depends on what is new only; the result is the same."""
         return self._rewrite(data, place, self._spans(data, prefix))
 
     def finds(self, data: bytes) -> bool:
@@ -634,9 +635,11 @@ class Redactor:
     def redact_chunks(
         self, chunks: Sequence[bytes], place: str, in_pieces: Iterable[Sequence[tuple[int, int]]] = ()
     ) -> Redacted[list[bytes]]:
-        """The chunks of one stream, as many as came. What is shown of a secret goes where it began.
+        """Redact the chunks of one stream, as many as came. The visible rest of a secret stays in the chunk where the
+        secret began.
 
-        Offsets are those in the stream. `in_pieces`: texts that stand in it in pieces, by the places of these.
+        Offsets are those in the stream. `in_pieces`: texts that stand in the stream in pieces, each given as the places
+        of its pieces.
         """
         stream = b"".join(chunks)
         spans = self._spans(stream)
@@ -646,8 +649,8 @@ class Redactor:
         return Redacted(_replaced(chunks, stream, spans), self._listed(stream, place, spans))
 
     def redact_headers(self, headers: Headers, place: str) -> Redacted[list[tuple[bytes, bytes]]]:
-        """Values that are credentials go whatever their length; schemes and the names of cookies stay. A name may be
-        a key too, where somebody forgot the one before it.
+        """Redact headers. Values that are credentials are removed whatever their length; schemes and the names of
+        cookies stay. A name may be a key too, where somebody forgot the name before it.
 
         The place of a redaction is `<place>.<name in lower case>`, its offset that in the value.
         """
@@ -662,7 +665,7 @@ class Redactor:
         return Redacted(headers_redacted, tuple(redactions))
 
     def redact_target(self, target: bytes, place: str) -> Redacted[bytes]:
-        """A request's path and query, or its URL."""
+        """Redact a request's path and query, or its URL."""
         return self._rewrite(target, place, [*_target_spans(target), *self._spans(target)])
 
     def _spans(self, data: bytes, value_end: KnownPrefix | None = None) -> list[Span]:
@@ -682,7 +685,7 @@ class Redactor:
         return spans
 
     def _spans_in_pieces(self, stream: bytes, places: Sequence[tuple[int, int]]) -> Iterator[Span]:
-        """What a secret takes of each piece."""
+        """Yield the span that a secret takes in each piece."""
         text = b"".join(stream[start:end] for start, end in places)
         for span in _merged(text, self._spans(text)):
             at = 0
@@ -719,9 +722,9 @@ def _for_screens() -> Redactor:
 
 
 def hidden(text: str) -> str:
-    """`text` without what looks like a key: for whatever an agent's files say, before it is cut or folded.
+    """The text without what looks like a key: for whatever an agent's files say, before it is cut or folded.
 
-    A key that is broken over two lines is none that a pattern knows, and one that a reader can still put together.
+    A key that is broken over two lines matches no pattern, but a reader can still put it together.
     """
     return _for_screens().redact_text(text, "").data
 
@@ -734,7 +737,7 @@ def hidden_header(name: str, value: str) -> str:
 
 
 def hidden_bytes(data: bytes, credentials: Iterable[bytes] = ()) -> bytes:
-    """The same for JSON, which stays JSON; also without these credentials."""
+    """The same for JSON, which stays JSON; these credentials are removed too."""
     credentials = tuple(credentials)
     redactor = Redactor(bytes(_KEY_BYTES), credentials) if credentials else _for_screens()
     return redactor.redact(data, "").data
@@ -770,20 +773,21 @@ _HEAD_BYTES = 2048  # that a private key may have before its first line
 
 
 def _before_base64(data: bytes, start: int, end: int) -> int:
-    """From where on a private key may begin, by the first line of one; -1: nowhere. For texts of nothing but heads."""
+    """Where a private key may begin, judged by its first line; -1 if nowhere. For texts of nothing but heads."""
     line = data[start:end].translate(_ALL_ALIKE).find(b"A" * 20)
     return max(start, start + line - _HEAD_BYTES) if line >= 0 else -1
 
 
 class _Hits(NamedTuple):
-    """Where a shape may begin."""
+    """The places where a shape may begin."""
 
     places: list[int]
     all: bool  # else the first alone
 
 
 def _matches(pattern: re.Pattern[bytes], data: bytes, hits: _Hits, end: int) -> Iterator[re.Match[bytes]]:
-    """Of keys that touch, the first reads on into the start of the next: it is looked for again from before there."""
+    """Yield the matches of a pattern. If two keys touch, the first match reads on into the start of the next, so the
+    search resumes from before that start."""
     first, at = hits.places[0], 0
     if hits.all and len(hits.places) * _TRY_BYTES < end - first:
         for place in hits.places:
@@ -798,7 +802,7 @@ def _matches(pattern: re.Pattern[bytes], data: bytes, hits: _Hits, end: int) -> 
 
 
 def _hits(data: bytes, low: int, high: int) -> dict[int, _Hits]:
-    """By shape."""
+    """The places where keys may begin, by shape."""
     places: dict[int, list[int]] = {}
     for base in range(low, high, _AT_ONCE):
         text = data[base : min(base + _AT_ONCE + _LONGEST_START, high)]
@@ -816,7 +820,7 @@ def _hits(data: bytes, low: int, high: int) -> dict[int, _Hits]:
 
 
 def _first_hits(data: bytes, low: int, high: int, known_places: dict[int, list[int]]) -> dict[int, _Hits]:
-    """Where each shape may begin first. Those that were found are not looked for again."""
+    """The first place where each shape may begin. Shapes that were found already are not searched for again."""
     first = {
         number: min(low, *places) for number, places in known_places.items()
     }  # what begins in another was passed over
@@ -862,7 +866,8 @@ def _carried(data: bytes, prefix: KnownPrefix, low: int, high: int) -> Iterator[
 
 
 def _merged(data: bytes, spans: Iterable[Span]) -> list[Span]:
-    """In order and apart. Of spans that overlap, the first to begin gives the rule, then the first found."""
+    """Merge spans: the result is in order, and no two overlap. Of spans that overlap, the first to begin gives the
+    rule, then the first found."""
     merged: list[Span] = []
     for span in sorted(spans, key=lambda span: span.start):
         start = _past_escape(data, span.start)
@@ -880,7 +885,7 @@ _ESCAPE = re.compile(rb'\\(?:u[0-9A-Fa-f]{4}|["\\/bfnrt])')
 
 
 def _past_escape(data: bytes, start: int) -> int:
-    r"""`start`, or the end of the escape it lies in: of `\npm_...` only `pm_...` may go."""
+    r"""Return `start`, or the end of the escape it lies in: of `\npm_...` only `pm_...` may be removed."""
     backslash = data.rfind(b"\\", max(0, start - 5), start)
     escape = _ESCAPE.match(data, backslash) if backslash >= 0 else None
     return max(start, escape.end()) if escape else start

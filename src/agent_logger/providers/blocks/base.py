@@ -1,4 +1,5 @@
-"""What the blocks of every dialect are made of. What is not known is kept as `other`, what has no shape is left out."""
+"""What the blocks of every dialect are made of. An unknown part is kept as `other`, a part without a shape is left
+out."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,7 +11,7 @@ from agent_logger.providers.answer import Json, parsed
 
 
 def parts_of(content: Any) -> Iterator[Json]:
-    """A text is short for one part."""
+    """Yield the parts of a content. A text is short for one part."""
     if isinstance(content, str):
         if content:
             yield {"type": "text", "text": content}
@@ -52,12 +53,12 @@ def other(part: Json, kind: BlockKind = "other") -> Block:
 
 
 def joined_text(content: Any) -> str:
-    """Of a text, or of the parts that are text."""
+    """The text of a content, or of those of its parts that are text."""
     return "\n".join(part["text"] for part in parts_of(content) if isinstance(part.get("text"), str))
 
 
 def arguments(given: Any) -> Any:
-    """Those of a call that was cut, or that the model wrote wrong, stay the text that they are."""
+    """The arguments of a tool call. Those of a call that was cut, or that the model wrote wrong, stay text."""
     if not isinstance(given, str):
         return given
     value = value_of(given)
@@ -65,7 +66,7 @@ def arguments(given: Any) -> Any:
 
 
 def value_of(raw: msgspec.Raw | str) -> Any:
-    """None for what cannot be read."""
+    """The value of JSON text; `None` if it cannot be read."""
     try:
         return parsed(raw if isinstance(raw, str) else bytes(raw).decode())
     except (ValueError, RecursionError):

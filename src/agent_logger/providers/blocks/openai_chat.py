@@ -1,4 +1,4 @@
-"""Blocks of OpenAI's chat completions, and of the many hosts that speak like it."""
+"""Blocks of OpenAI's chat completions, and of the many hosts that copy the API."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""Blocks of OpenAI's Responses API: one item is a message, a thought, a call of a tool, or what came out of it."""
+"""Blocks of OpenAI's Responses API: an item is a message, a thought, a call of a tool, or the output of one."""
 
 import re
 from collections.abc import Iterator
@@ -62,7 +62,7 @@ def sent(item: Json) -> Iterator[Block]:
 
 
 def item_blocks(raw: Json) -> Iterator[Block]:
-    """Of one item, as the model answered it."""
+    """Yield the blocks of one item, as the model answered it."""
     item = fitting(_Item, raw)
     if item.type == "message":
         yield from _content(item.content)
@@ -108,7 +108,8 @@ class _Command(msgspec.Struct):
 
 
 def item_result(raw: Json) -> Block:
-    """Commands of Codex tell their exit status in it, in a form of each version's own."""
+    """The block of a tool's output. The output of Codex commands contains their exit status, in a form that differs by
+    version."""
     item = fitting(_Item, raw)
     block = base.result(item.call_id, item.output)
     if block.text.startswith("{"):

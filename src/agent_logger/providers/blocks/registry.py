@@ -1,4 +1,4 @@
-"""The table of dialects: whose a message is, and its blocks."""
+"""The table of dialects: the author of a message, and its blocks."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ By = Literal["model", "user", "client"]
 
 @dataclass(frozen=True, slots=True)
 class MessageContent:
-    """One message of a request. `client`: instructions, which are nobody's words in the conversation."""
+    """The content of one message of a request. `client`: instructions, which are nobody's words in the conversation."""
 
     by: By
     texts: Sequence[str] = ()
@@ -65,7 +65,7 @@ _head = msgspec.json.Decoder(_Head)
 
 
 def by_of(dialect: Dialect, message: msgspec.Raw) -> By:
-    """Whose a message is, without reading the rest of it."""
+    """The author of a message, without reading the rest of it."""
     try:
         head = _head.decode(message)
     except (ValueError, RecursionError):
@@ -91,12 +91,12 @@ def answer_blocks(dialect: Dialect, message: Any) -> list[Block]:
 
 
 def message_blocks(dialect: Dialect, message: Json) -> list[Block]:
-    """Of one message of a request, whoever's it is."""
+    """The blocks of one message of a request, whoever wrote it."""
     return list(_READ[dialect.name].sent(message))
 
 
 def dialect_of_answer(message: Any) -> Dialect:
-    """For an answer whose request is lost."""
+    """The dialect of an answer whose request is lost."""
     fields = fields_of(message)
     if "output" in fields:
         return RESPONSES

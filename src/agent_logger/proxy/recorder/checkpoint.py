@@ -1,6 +1,6 @@
-"""Up to where the spool is in the logs for good, so that the rest of it is all that must be read after a crash.
+"""The checkpoint: up to where the spool is in the logs for good. Only the rest of it must be read after a crash.
 
-A checkpoint is taken in steps, and a crash after any of them costs nothing:
+A checkpoint is taken in steps, and a crash after any of them loses nothing:
 
 1. the logs are synced;
 2. frames of open calls are carried to a file of their own, if that frees much more than it takes, if the spool
@@ -10,7 +10,7 @@ A checkpoint is taken in steps, and a crash after any of them costs nothing:
 4. segments and carried files that no position names are removed;
 5. `touched.jsonl` forgets what was touched before.
 
-All but the last is done in a thread, on a picture of the recorder's state at one moment; recording goes on.
+All but the last is done in a thread, on a picture of the recorder's state at one moment; recording continues.
 """
 
 import logging
@@ -38,11 +38,11 @@ CLOCK_SECONDS = 60.0  # by which the clocks of a file system and of a process ma
 ROOM_SHARE = 4  # open calls may need a quarter of the spool, and hold on to half of it
 
 log = logging.getLogger("agent_logger.proxy")
-Steps = Callable[[str], None]  # told after each step, for tests
+Steps = Callable[[str], None]  # called after each step, for tests
 
 
 class Open(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A call that has not ended: what of it is in the logs."""
+    """A call that has not ended, and which of its records are in the logs."""
 
     relay: str
     call: int
@@ -82,7 +82,7 @@ class CheckpointPosition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def boot_id() -> str:
-    """Another one after each start of the machine; empty where the system does not tell."""
+    """An id that changes with each start of the machine; empty where the system does not provide one."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
@@ -90,7 +90,7 @@ def boot_id() -> str:
 
 
 def load(folder: Path) -> CheckpointPosition:
-    """An empty one, if there is none. Raises `msgspec.MsgspecError` if it is damaged."""
+    """Load the position; an empty one if there is none. Raises `msgspec.MsgspecError` if it is damaged."""
     try:
         return msgspec.json.decode((folder / "position.json").read_bytes(), type=CheckpointPosition)
     except FileNotFoundError:
@@ -98,7 +98,7 @@ def load(folder: Path) -> CheckpointPosition:
 
 
 def is_lost(folder: Path, position: CheckpointPosition) -> bool:
-    """Whether there should be one: the spool has been read before, or may have been."""
+    """Whether a position is missing: the spool has been read before, or may have been."""
     return not position.wall and bool(oldest_entries(folder))
 
 
@@ -110,9 +110,9 @@ class Unsure(NamedTuple):
 
 
 def unsure(folder: Path, position: CheckpointPosition | None) -> Unsure | None:
-    """What a recorder wrote after the last checkpoint; None if it had nothing to write.
+    """The records that a recorder may have written after the last checkpoint; `None` if it had nothing to write.
 
-    `position`: None if it is lost.
+    `position`: `None` if it is lost.
     """
     oldest = oldest_entries(folder)
     if not oldest:
@@ -126,7 +126,7 @@ def unsure(folder: Path, position: CheckpointPosition | None) -> Unsure | None:
 
 
 def without(folder: Path) -> CheckpointPosition:
-    """In place of one that is damaged: all that is there is to be read."""
+    """A position in place of a damaged one: the whole spool is to be read."""
     # The oldest one: what a newer one holds beyond that is in the segments, which are removed after it is named.
     carried = {
         path.name.partition(".")[0]: path.name for path in sorted(folder.glob("*.carried"), reverse=True)
@@ -140,7 +140,7 @@ def without(folder: Path) -> CheckpointPosition:
 
 
 def clean(folder: Path, position: CheckpointPosition) -> None:
-    """Remove what no position names: a crash came between the steps."""
+    """Remove files that no position names: a crash came between the steps."""
     named = {at.carried for at in position.relays.values()}
     for path in folder.iterdir():
         if (path.suffix == ".carried" and path.name not in named) or path.suffix in (".body", ".raw", ".new"):
@@ -159,7 +159,7 @@ def _remove_segments(folder: Path, relay: str, at: RelayPosition) -> None:
 
 @dataclass(slots=True)
 class Retained:
-    """What an open call needs of the spool."""
+    """The part of the spool that an open call needs."""
 
     first_segment: int  # 0: it begins in the carried file
     bytes: int = 0
@@ -174,7 +174,7 @@ class _Remains:
 
 
 class Ended:
-    """Where frames of calls that have ended still stand: they hold prompts, and are to go soon.
+    """The places where frames of calls that have ended still stand: they hold prompts, and must be removed soon.
 
     By relay, and by the segment of a call's last frame.
     """
@@ -203,7 +203,7 @@ class Ended:
         self._settle(lambda _relay, _last, remains: remains, lambda _relay, remains: remains)
 
     def checkpoint_ended(self, position: CheckpointPosition, before: CheckpointPosition) -> None:
-        """Forget what it removed."""
+        """Forget the frames that the checkpoint removed."""
 
         def left(relay: str, last: int, remains: _Remains) -> _Remains | None:
             at, old = position.relays.get(relay), before.relays.get(relay)
@@ -214,7 +214,7 @@ class Ended:
             return _Remains(max(remains.first, at.segment), remains.since) if last >= at.segment else None
 
         def carried(relay: str, remains: _Remains) -> _Remains:
-            """Its call was open when the checkpoint began."""
+            """Where the frames of a call are that was open when the checkpoint began: perhaps in the carried file."""
             at = position.relays.get(relay)
             return _Remains(0, remains.since) if at and at.carried and remains.first < at.segment else remains
 
@@ -255,7 +255,7 @@ class _Plan:
 
 
 class Checkpoints:
-    """One at a time. The recorder begins them, asks whether they are `done`, and then goes on."""
+    """The checkpoints, one at a time. The recorder begins them, asks whether they are `done`, and then continues."""
 
     def __init__(
         self,
@@ -282,7 +282,7 @@ class Checkpoints:
         followers: Mapping[str, SpoolFollower],
         needs: Sequence[tuple[str, int, Retained]],
     ) -> None:
-        """`needs`: relay, call, and what is kept for it, of all open calls."""
+        """Begin a checkpoint. `needs`: relay, call, and what is kept for it, of all open calls."""
         plan = self._plan(picture, followers, needs)
         self._let_go, self._before = plan.let_go, self.position
         self._ended.checkpoint_begins()
@@ -292,7 +292,7 @@ class Checkpoints:
         self._thread.start()
 
     def done(self, *, wait: bool = False) -> bool:
-        """Whether the one that was begun has ended, and well; if not well, `failed` says why."""
+        """Whether the checkpoint that was begun has ended well; if it ended badly, `failed` says why."""
         if not self._thread or (self._thread.is_alive() and not wait):
             return False
         self._thread.join()
@@ -401,13 +401,13 @@ class Checkpoints:
 
 
 def _room(folder: Path) -> int:
-    """Bytes that open calls may need. What relays may spool is reckoned the same way."""
+    """How many bytes open calls may need. The limit of what relays may spool is computed the same way."""
     space = os.statvfs(folder)
     return min(DISK_BYTES, space.f_bavail * space.f_frsize // DISK_SHARE) // ROOM_SHARE
 
 
 def _too_large(own: Sequence[tuple[int, Retained]], room: int) -> frozenset[int]:
-    """The largest calls, of those that have no room together."""
+    """The largest calls, among those that do not fit together."""
     by_size = sorted(own, key=lambda pair: pair[1].bytes)
     totals = accumulate(retained.bytes for _, retained in by_size)
     return frozenset(call for (call, _), total in zip(by_size, totals, strict=True) if total > room)

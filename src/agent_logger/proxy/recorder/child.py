@@ -1,7 +1,7 @@
-"""The recorder's process: it reads the spool until it is told to finish, and says how it is doing.
+"""The recorder's process: it reads the spool until it is asked to finish, and reports its status.
 
-Its input is a pipe from the proxy, over which credentials come. When the pipe ends, because the proxy closed it
-or died, the recorder takes what is on the spool, makes a last checkpoint and goes.
+Its input is a pipe from the proxy, over which credentials come. When the pipe ends, because the proxy closed it or
+died, the recorder takes what is on the spool, makes a last checkpoint and ends.
 """
 
 import gc
@@ -37,14 +37,14 @@ SCAN_SECONDS = 0.25
 CHECKPOINT_SECONDS = 1.0
 STATUS_SECONDS = 1.0
 SEAL_FIRST_SECONDS, SEAL_SECONDS = 60.0, 3600.0
-GIVE_UP_SECONDS = 10.0  # with a disk that fails, once told to finish
+GIVE_UP_SECONDS = 10.0  # with a disk that fails, once asked to finish
 FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS = 0.01, 0.5
 
 log = logging.getLogger("agent_logger.proxy")
 
 
 class RecorderStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """`recorder.json`, written anew every second."""
+    """The content of `recorder.json`, rewritten every second."""
 
     pid: int
     ts: str
@@ -70,14 +70,14 @@ class _Trouble(NamedTuple):
 
 
 class _GaveUpError(BaseException):
-    """Told to finish, and the disk still fails. What is on the spool stays there.
+    """The disk still fails when the recorder is asked to finish. What is on the spool stays there.
 
-    It is no fault of a call, so nobody who gives up a call for an `Exception` may catch it.
+    This is no fault of a call, so code that gives up a call for an `Exception` must not catch it.
     """
 
 
 class _MovedError(BaseException):
-    """The folder that we began in is not there any more."""
+    """The folder that we began in does not exist any more."""
 
 
 class RecorderChild:
@@ -131,7 +131,8 @@ class RecorderChild:
         return 0
 
     def _lock(self) -> platform.Held | None:
-        """The recorder of an earlier proxy may still be at work; `None` if we are not wanted any more."""
+        """Wait for the lock, because the recorder of an earlier proxy may still be at work. `None` if we are not needed
+        any more."""
         path = self.folder / "recorder.lock"
         try:
             held = platform.open_file(path, create=True, top=self.log_dir)
@@ -173,7 +174,7 @@ class RecorderChild:
         register_log_folder(self.home, self.log_dir)
 
     def _position(self) -> tuple[CheckpointPosition, Unsure | None, bool]:
-        """And what the logs may hold that it does not say; and whether there may have been a power cut."""
+        """The position, the records that the logs may hold beyond it, and whether there may have been a power cut."""
         self._boot = checkpoint.boot_id()
         try:
             position = checkpoint.load(self.folder)
@@ -219,7 +220,8 @@ class RecorderChild:
         return took
 
     def _is_done(self) -> bool:
-        """Nothing was taken: whether nothing will come. Relays that still run may go on without us."""
+        """Whether nothing more will come; asked when nothing was taken. Relays that still run may continue without
+        us."""
         self._scan()  # a relay that had more to say at the last look may be gone since
         if not self._told_to_finish:
             self._told_to_finish = True
@@ -255,7 +257,8 @@ class RecorderChild:
             raise _MovedError
 
     def _is_at_home(self) -> bool:
-        """What is appended in a folder that was removed or moved away is read by nobody."""
+        """Whether our folder is still in its place: nobody reads what is appended in a folder that was removed or moved
+        away."""
         return platform.is_same_file(self._held)
 
     def _scan(self) -> None:
@@ -358,7 +361,7 @@ class RecorderChild:
         self._troubles.pop("write", None)
 
     def create(self, path: Path) -> platform.Held:
-        """A file for a large body."""
+        """Create a file for a large body."""
         created: list[platform.Held] = []
 
         def create() -> bool:

@@ -1,6 +1,6 @@
-"""Which log a call goes to, and with which number: what tracking decides, made into files.
+"""Which log a call goes to, and with which number: the decisions of tracking, made into files.
 
-Calls that belong to no session go to the provider's `unattributed`; what we refused goes to `refused`.
+Calls that belong to no session go to the provider's `unattributed`; requests that we refused go to `refused`.
 """
 
 from collections import Counter, OrderedDict
@@ -26,7 +26,7 @@ def unattributed(provider: str) -> LogName:
 
 
 class Filing:
-    """`anew`: what sessions.db says is not to be believed."""
+    """The filing of calls. `anew`: the content of sessions.db cannot be trusted, so it is rebuilt."""
 
     def __init__(self, logs: Logs, key: bytes, *, anew: bool = False) -> None:
         self._logs = logs
@@ -39,7 +39,7 @@ class Filing:
         self.agents_by_session: dict[str, str] = {}  # the agent of each session that had a call
 
     def file(self, request: TrackedRequest) -> tuple[Decision, LogName, int]:
-        """The log of a request, and its number there. What `Decision.before` gives is to be written first."""
+        """The log of a request, and its number there. Write what `Decision.before` returns first."""
         decision = self._tracker.request(request)
         if decision.session is None:
             log = unattributed(request.provider)
@@ -50,7 +50,7 @@ class Filing:
         return decision, LogName(safe_name(request.provider), decision.session), decision.seq
 
     def logged_decision(self, log: LogName, seq: int, head: RequestHeadFrame, *, message: bool) -> Decision:
-        """For a request that is in its log already."""
+        """The decision for a request that is in its log already."""
         method, path = method_and_path(head)
         return self._tracker.resumed(log.name, seq, method=method, path=path, message=message)
 
@@ -58,7 +58,7 @@ class Filing:
         return self._tracker.answered(decision, answer)
 
     def upstream(self, decision: Decision) -> str | None:
-        """That of the log."""
+        """The upstream of the log."""
         return decision.branch.upstream if decision.branch else None
 
     def agents(self) -> dict[str, int]:
@@ -75,12 +75,13 @@ class Filing:
         return number + 1
 
     def learn(self, log: LogName, record: Record) -> None:
-        """A record that was written before a crash."""
+        """Learn from a record that was written before a crash."""
         if log.folder and log.name != "unattributed":
             self._tracker.learn(log.folder, log.name, record)
 
     def commit(self, now: float, *, at_once: bool = False) -> bool:
-        """After what was decided is in the logs. Whether all of it would be known again at the next start."""
+        """Commit the decisions, once their records are in the logs. Returns whether all of them would be known at the
+        next start."""
         self._tracker.commit(now, at_once=at_once)
         return not at_once or self._memory.is_committed
 

@@ -1,7 +1,7 @@
-"""From the head of a request or response to what a record may say of it: redacted, and as an object.
+"""The head of a request or response as a record may show it: redacted, and as an object.
 
-Nearly all heads are plain: ASCII, one blank behind each colon, no key but where keys are sent. Such a head is read as
-a whole, by one expression. Any other one is read line by line.
+Nearly all heads are plain: ASCII, one blank behind each colon, no key except where keys are sent. Such a head is read
+as a whole, by one expression. Any other one is read line by line.
 """
 
 import re
@@ -29,7 +29,7 @@ class HeadFields(NamedTuple):
     redactions: tuple[Redaction, ...] = ()
 
     def by_name(self) -> dict[str, str]:
-        """In lower case. What was sent in several lines is one value."""
+        """The values by name, in lower case. A field that was sent in several lines has one value."""
         named: dict[str, str] = {}
         for name, value in self.headers.items():
             key, text = name.lower(), value if isinstance(value, str) else ", ".join(value)
@@ -51,7 +51,7 @@ class _Line(NamedTuple):
 
 
 def cut_request_line(line: bytes) -> tuple[bytes, bytes, bytes]:
-    """Joined they are the line again."""
+    """Split a request line into the method, the target, and the rest. Joined, they are the line again."""
     start = line.find(b" ") + 1
     end = line.rfind(b" HTTP/")
     return line[:start], line[start : end if end >= start else len(line)], line[end:] if end >= start else b""
@@ -64,7 +64,7 @@ def cut_head(head: bytes) -> tuple[bytes, bytes]:
 
 
 class Secrets:
-    """Redacts for calls with the same credentials."""
+    """The redaction for calls with the same credentials."""
 
     def __init__(self, key: bytes, credentials: Iterable[bytes], *, patterns: bool) -> None:
         self.redactor = Redactor(key, credentials, patterns=patterns)
@@ -73,7 +73,7 @@ class Secrets:
         self._texts: dict[str, str] = {}
 
     def text(self, text: str) -> str:
-        """One that is said again and again, as `OK` is."""
+        """Redact a text that occurs again and again, as `OK` does."""
         redacted = self._texts.get(text)
         if redacted is None:
             if len(self._texts) > MOST_REMEMBERED:
@@ -82,7 +82,7 @@ class Secrets:
         return redacted
 
     def target(self, target: bytes) -> Redacted[bytes]:
-        """A path with its query."""
+        """Redact a path with its query."""
         redacted = self._targets.get(target)
         if redacted is None:
             if len(self._targets) > MOST_REMEMBERED:
@@ -91,16 +91,17 @@ class Secrets:
         return redacted
 
     def request_line(self, line: bytes) -> tuple[bytes, Redacted[bytes], bytes]:
-        """The method, the target, and what follows. All may hold secrets: what is refused need not be a request."""
+        """Redact the method, the target, and the rest. All may hold secrets: a refused request need not be a request at
+        all."""
         before, target, after = cut_request_line(line)
         (before, first), (after, last) = (self.redactor.redact(part, "head") for part in (before, after))
         redacted = self.target(target)
         return before, Redacted(redacted.data, (*first, *redacted.redactions, *last)), after
 
     def fields(self, lines: bytes, body: bytes = b"") -> tuple[HeadFields, bool]:
-        """Of all lines but the first, as `cut_head` gives them.
+        """The fields of all lines but the first, as `cut_head` returns them.
 
-        And whether nothing is to be taken out of a body: to look at both at once takes less time.
+        Also returns whether nothing is to be redacted in a body: searching both at once takes less time.
         """
         carriers = credential_lines(lines)
         bare = _without(lines, carriers)

@@ -18,7 +18,7 @@ _LARGE = b'{"type":"large"'
 
 
 def wire_logs(log_dir: Path) -> Iterator[Log]:
-    """The one last written to first. What cannot be read is left out."""
+    """Yield the logs of sessions, the one last written to first. What cannot be read is left out."""
     parts_by_log: dict[tuple[str, str], list[PartFile]] = {}
     for folder in log_dir.iterdir():
         if folder.is_dir() and not folder.name.startswith("."):

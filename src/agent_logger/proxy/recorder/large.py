@@ -1,7 +1,7 @@
 """Bodies over 8 MB: they go to a file while they come.
 
-What is written is redacted, in windows that overlap, so that no secret is cut in two and nothing but a window is in
-memory. Of a compressed body two files are written, as it came and decoded; one of them is kept.
+They are redacted in windows that overlap, so that no secret is cut in two and only a window is in memory. For a
+compressed body two files are written, as it came and decoded; one of them is kept.
 """
 
 import hmac
@@ -25,7 +25,7 @@ LARGE_DECODED_BYTES = 1 << 40  # windows bound the memory, so the decoder need n
 
 
 class Disk(Protocol):
-    """Does what it is asked, however long that takes."""
+    """A disk that completes every operation, however long that takes."""
 
     def create(self, path: Path) -> platform.Held: ...
 
@@ -45,7 +45,8 @@ class Window:
         self._base = 0  # offset of the first piece
 
     def feed(self, piece: bytes, ns: int) -> list[tuple[bytes, int]]:
-        """What may be kept by now, in pieces as they came; one that was cut goes on with time -1."""
+        """Take a piece. Returns what may be kept by now, in pieces as they came; the rest of one that was cut has time
+        -1."""
         self._pieces.append(piece)
         self._times.append(ns)
         self._size += len(piece)
@@ -96,7 +97,7 @@ class Window:
 
 
 class SecretSearch:
-    """Whether a stream of pieces holds a secret. Nothing but a window is in memory."""
+    """A search for secrets in a stream of pieces. Only a window is in memory."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
@@ -135,7 +136,7 @@ def _split(
 
 
 class _File:
-    """Pieces in a file, and how long the chunks are that they make."""
+    """A file of pieces, and the lengths of the chunks that they make."""
 
     def __init__(self, path: Path, disk: Disk) -> None:
         self._held, self._disk = disk.create(path), disk
@@ -163,10 +164,10 @@ class _File:
 
 
 class LargeBody:
-    """A body on its way to a file. `path` is a name nobody else uses."""
+    """A body on its way to a file. `path` is a name that nobody else uses."""
 
     def __init__(self, path: Path, how: BodyPolicy, disk: Disk, also: Callable[[bytes], None]) -> None:
-        self._how, self._also = how, also  # told the text, its encoding undone
+        self._how, self._also = how, also  # gets the text, its encoding undone
         self._hmac = hmac.new(how.key, digestmod="sha256")
         self._size = 0
         self._window = Window(how.redactor, how.place)

@@ -1,9 +1,9 @@
 """The logs that the recorder appends to, and how a record gets into one of them once, whatever crashed.
 
-Before a log is first appended to after a checkpoint, its part and size go into `touched.jsonl`, which is synced.
-Whoever starts after a crash reads the spool from the checkpoint on again, and knows from these tails which records
-are there already. That file may be lost all the same; so the ends of all parts that were written to lately are read,
-too, back to what the checkpoint covers: every record names a frame of the spool.
+Before a log is first appended to after a checkpoint, its part and size are written to `touched.jsonl`, which is synced.
+A recorder that starts after a crash reads the spool from the checkpoint on again, and knows from these tails which
+records are there already. That file may be lost all the same; so the ends of all parts that were written to lately are
+read, too, back to what the checkpoint covers: every record names a frame of the spool.
 """
 
 import os
@@ -54,7 +54,7 @@ class Touched(msgspec.Struct, frozen=True):
 
 
 class TailRecord(msgspec.Struct):
-    """What there is of a record that was written after the checkpoint."""
+    """The fields that matter of a record that was written after the checkpoint."""
 
     type: str
     call: str | None = None
@@ -66,7 +66,7 @@ class TailRecord(msgspec.Struct):
 
 @dataclass(slots=True)
 class RecoveredCalls:
-    """The records in the tails. Those of a call by (call, type)."""
+    """The records in the tails. Those of a call are by (call, type)."""
 
     calls: dict[tuple[str, str], tuple[LogName, int]] = field(default_factory=dict)
     frames: dict[str, int] = field(default_factory=dict)  # by relay: the last one that was used
@@ -82,7 +82,7 @@ class RecoveredCalls:
 
 
 class Logs:
-    """`insist` is asked to do what the disk may refuse."""
+    """The logs of a log folder. `insist` repeats what the disk may refuse."""
 
     def __init__(self, log_dir: Path, spool: Path, insist: Insist) -> None:
         self.log_dir = log_dir
@@ -101,7 +101,8 @@ class Logs:
         self._name_is_synced = False
 
     def append(self, log: LogName, record: Record, size: int = 0) -> None:
-        """`size`: about how many bytes it has. Short ones wait for `flush`, and are written with others."""
+        """Append a record. `size`: about how many bytes it has. Short ones wait for `flush`, and are written with
+        others."""
         waiting = self._waiting.get(log)
         if waiting is None:
             waiting = self._waiting[log] = []
@@ -113,7 +114,7 @@ class Logs:
             self.flush()
 
     def flush(self) -> None:
-        """Write what waits; none of it is written before."""
+        """Write the records that wait. Their logs are noted as touched before any of them is written."""
         for log in self._waiting:
             self._touch(log)
         for log in list(self._waiting):
@@ -146,12 +147,12 @@ class Logs:
         return named[0]
 
     def begin_session(self, folder: str, ts: str) -> LogName:
-        """A name that no log has yet."""
+        """Begin a log, with a name that no log has yet."""
         start = f"{ts[:10].replace('-', '')}-{ts[11:19].replace(':', '')}"
         return self._begin(LogName(folder, f"{start}-{secrets.token_hex(2)}") for _ in count())
 
     def begin_branch(self, folder: str, root: str, number: int) -> LogName:
-        """The same for a branch of a session: of this number, or a higher one."""
+        """Begin the log of a branch of a session: with this number, or a higher one."""
         return self._begin(LogName(folder, f"{root}_b{counter}") for counter in count(number))
 
     def _begin(self, names: Iterator[LogName]) -> LogName:
@@ -160,7 +161,7 @@ class Logs:
         return log
 
     def _is_taken(self, name: str) -> bool:
-        """By any provider: a name stands for one session."""
+        """Whether any provider has a log of that name: a name stands for one session."""
         firsts = (PartFile(folder, name) for folder in inner_folders(self.log_dir))
         return any(first.path.exists() or first.is_sealed() for first in firsts)
 
@@ -177,7 +178,7 @@ class Logs:
     # ------------------------------------------------------------ what was touched
 
     def begin_checkpoint(self) -> None:
-        """What is touched from now on belongs to the next.
+        """Begin a checkpoint: what is touched from now on belongs to the next one.
 
         Logs that were written to since the last one will be written to again: they are touched together, for one sync.
         """
@@ -195,7 +196,7 @@ class Logs:
         self._touched.update(touched)
 
     def end_checkpoint(self) -> None:
-        """It is on disk: what was touched before it need not be known any more. Raises `OSError`."""
+        """Forget what was touched before the checkpoint, which is on disk now. Raises `OSError`."""
         lines = [line for line in self._lines if line.checkpoint >= self.checkpoint]
         if self._file and lines == self._lines:
             return
@@ -254,7 +255,8 @@ class Logs:
         self._file.write(b"\n" + b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
 
     def _sync_touched(self) -> None:
-        """Before anything is appended that it tells of. Once for each log and checkpoint, and mostly for many logs."""
+        """Sync `touched.jsonl` before anything that it announces is appended: once for each log and checkpoint, and
+        mostly for many logs at once."""
         if not self._unsynced:
             return
 
@@ -281,7 +283,7 @@ class Logs:
     # ------------------------------------------------------------ after a crash
 
     def recover(self, learn: Learn, unsure: Unsure | None = None) -> RecoveredCalls:
-        """Read the tails; `learn` is told each record."""
+        """Read the tails; `learn` is called with each record."""
         self._lines = list(_touched_lines(self._path))
         self.checkpoint = max((line.checkpoint for line in self._lines), default=0)
         starts: dict[PartFile, int] = {}
@@ -317,7 +319,7 @@ class Logs:
         return LogName("" if part.folder == self.log_dir else part.folder.name, part.name)
 
     def _read_tail(self, part: PartFile, offset: int, recovered: RecoveredCalls) -> int:
-        """How many records there are beside the one that begins a session."""
+        """Read a tail. Returns how many records it has beside those that begin a session."""
         log, calls = self._log_of(part), 0
         for line in _tail(part, offset):
             record = _tail_record(line, part.folder)
@@ -337,7 +339,7 @@ class Logs:
 
 
 def inner_folders(log_dir: Path) -> list[Path]:
-    """Those that may hold logs. Links are left out: nothing behind them is ours."""
+    """The folders that may hold logs. Links are left out: nothing behind them is ours."""
     with os.scandir(log_dir) as inner:
         return [
             Path(entry.path)
@@ -373,7 +375,7 @@ def _changed(log_dir: Path, since: float) -> Iterator[PartFile]:
 
 
 def _covered(part: PartFile, frames: Mapping[str, int]) -> int:
-    """Up to where a part holds only what frames before these told. It is read from its end."""
+    """The offset up to which a part holds only what comes from frames before these. The part is read from its end."""
     path, step = part.existing_path(), FIRST_STEP_BYTES
     start = plain_size(path)
     while start > 0:

@@ -43,7 +43,7 @@ class OpenCall:
     blind: bool = False  # some of these could not be had when they were needed: none is put back any more
 
     def for_position(self) -> Open:
-        """What whoever reads its frames again has to know."""
+        """What a recorder that reads the call's frames again has to know."""
         was = self.was or Open(relay=self.relay.relay, call=self.number)
         last = self.last or self.pair
         return msgspec.structs.replace(
@@ -57,7 +57,7 @@ class OpenCall:
 
 
 def message_id(call: str, count: int, ns: int) -> str:
-    """A UUIDv7 that is the same whenever it is made: after a crash a message must be known again."""
+    """A UUIDv7 that is the same whenever it is made: after a crash a message must be recognised."""
     milliseconds = (uuid.UUID(call).int >> 80) + ns // 1_000_000
     rest = int.from_bytes(hashlib.sha256(f"{call}:{count}".encode()).digest()[:10], "big")
     high = (milliseconds & (1 << 48) - 1) << 16 | 0x7000 | rest >> 68

@@ -1,6 +1,6 @@
-"""From a body as it came to what a record may hold: HMACs first, then redaction, also of what is compressed.
+"""A body as a record may hold it: HMACs are taken first, then it is redacted, also inside compression.
 
-Here are bodies that are looked at when they are whole; those over 8 MB are in `large`.
+This module handles bodies that are in memory as a whole; those over 8 MB are in `large`.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ Pieces = Sequence[bytes]
 
 
 def restored(data: bytes, masks: Sequence[Mask], values: Mapping[int, bytes]) -> tuple[bytes, int]:
-    """With the credentials in their places again, and how many are not known: these are shown as redacted."""
+    """The data with the credentials in their places again, and how many are not known: these are shown as redacted."""
     if not masks:
         return data, 0
     whole, unknown = bytearray(data), 0
@@ -71,7 +71,7 @@ class StoredBody:
     file_bytes: int = 0
     recoded: bool = False
     redactions: tuple[Redaction, ...] = ()
-    stream_ended: bool | None = None  # of one in a file: whether its last event was seen, if that can be told
+    stream_ended: bool | None = None  # of one in a file: whether its last event was seen, if that is known
     pieces: Pieces = ()  # the text, chunk by chunk
     starts: Sequence[int] = ()  # when these began
 
@@ -81,13 +81,13 @@ class StoredBody:
 
 
 class BodyPolicy(NamedTuple):
-    """How a body is to be looked at."""
+    """How a body is to be processed."""
 
     key: bytes
     redactor: Redactor
     place: str
     encoding: str = ""  # its Content-Encoding
-    stream: bool = False  # told chunk by chunk
+    stream: bool = False  # recorded chunk by chunk
     end: re.Pattern[bytes] | None = None  # of the stream, if it is too large to be read
 
     @property
@@ -113,7 +113,8 @@ def store_body(
     *,
     clean: bool = False,
 ) -> StoredBody:
-    """For a body that is here as a whole. `clean`: it was looked at, and nothing is to be taken out of its bytes."""
+    """Make the record of a body that is in memory as a whole. `clean`: it was searched, and nothing is to be redacted
+    in its bytes."""
     data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
     stored = StoredBody(data, len(data), body_hmac(how.key, data) if data else None)
     chunks, stored.starts = chunks_of(pieces, times) if how.stream else ([data], [])
@@ -142,7 +143,7 @@ def store_body(
 
 
 def hide_pieces(stored: StoredBody, how: BodyPolicy) -> None:
-    """Take out what is a secret only when the texts that the answer tells in pieces are joined."""
+    """Redact secrets that show only when the texts that the answer gives in pieces are joined."""
     if not stored.pieces:
         return
     redacted = how.redactor.redact_chunks(stored.pieces, how.place, told_in_pieces(stored.text))
@@ -160,7 +161,7 @@ def _tell(stored: StoredBody, chunks: Sequence[bytes], how: BodyPolicy) -> None:
 
 
 def _decoded(undo: Decoder, pieces: Sequence[bytes], encoding: str) -> tuple[list[bytes], bool]:
-    """As far as it goes, piece by piece, and whether that is all of it."""
+    """Decode as much as possible, piece by piece, and whether that is all of it."""
     try:
         decoded = [undo.feed(piece) for piece in pieces]
         decoded[-1] += undo.finish()
@@ -218,7 +219,7 @@ def _common_end(one: bytes, other: bytes, most: int) -> int:
 
 
 class KnownBodies:
-    """Those of the threads used last, up to a number of bytes."""
+    """The last bodies of the threads used most recently, up to a number of bytes."""
 
     def __init__(self, most_bytes: int = KNOWN_BYTES) -> None:
         self._most, self._bytes = most_bytes, 0
@@ -232,7 +233,7 @@ class KnownBodies:
         return body
 
     def shrink(self, body: KnownBody, before: int) -> None:
-        """A body was remembered in place of one of `before` bytes."""
+        """Make room after a body was remembered in place of one of `before` bytes."""
         self._bytes += len(body.data) - before
         while len(self._bodies) > 1 and (self._bytes > self._most or len(self._bodies) > MOST_KNOWN):
             self._bytes -= len(self._bodies.popitem(last=False)[1].data)

@@ -1,6 +1,6 @@
 """The pipe from the proxy to the recorder: the values of credentials, which never touch a disk.
 
-Each message is its length and a `Credential` in msgpack. The end of the pipe says that the recorder is to finish.
+Each message is its length and a `CredentialFrame` in msgpack. The end of the pipe says that the recorder is to finish.
 """
 
 import os
@@ -38,7 +38,7 @@ class _Credentials:
         self._last = max(self._last, credential.index)
 
     def is_to_come(self, index: int) -> bool:
-        """Whether it may still be on its way."""
+        """Whether the credential may still be on its way."""
         return index > self._last
 
     def give_up(self, index: int) -> None:
@@ -54,7 +54,7 @@ class _Credentials:
 
 
 class Pipe:
-    """Credentials, as they come."""
+    """The credentials, as they come."""
 
     def __init__(self, fd: int) -> None:
         self.ended = False
@@ -64,7 +64,7 @@ class Pipe:
         os.set_blocking(fd, False)
 
     def drain(self) -> bool:
-        """Whether anything was there."""
+        """Read all that is in the pipe. Returns whether there was anything."""
         before = len(self._data)
         while not self.ended:
             try:
@@ -87,8 +87,8 @@ class Pipe:
         return has_more
 
     def take_lasting(self) -> list[bytes]:
-        """Lasting credentials that came since the last time. They are here before the frames of their calls, which the
-        relay may be slow to write."""
+        """Take the lasting credentials that came since the last time. They are here before the frames of their calls,
+        which the relay may be slow to write."""
         self.drain()
         new, self._lasting = self._lasting, []
         return new
@@ -100,7 +100,8 @@ class Pipe:
             select.select([self._fd], [], [], seconds)
 
     def values(self, relay: SpoolFollower, masks: Sequence[Mask]) -> Mapping[int, bytes]:
-        """Of a relay that is gone, too: what it told may still be in the pipe. Nothing is of one of an earlier run."""
+        """The values of a relay's credentials, also of one that is gone: what it sent may still be in the pipe. Nothing
+        is known of a relay of an earlier run."""
         values_known = self._of(relay.relay)
         newest = max([mask.credential for mask in masks], default=-1)
         values_known.mark_used(newest)

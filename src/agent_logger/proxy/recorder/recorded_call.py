@@ -1,4 +1,4 @@
-"""One request and its response, from the frames of a call to two records.
+"""A request and its response, from the frames of a call to two records.
 
 A call over HTTP is one pair; on a WebSocket each message of the client and its answer is one.
 """
@@ -57,7 +57,7 @@ class RecorderContext:
 
 @dataclass(slots=True)
 class RequestStart:
-    """The head of a request with its credentials in place; `unknown` of them could not be had."""
+    """The head of a request with its credentials in place; `unknown` of them were not available."""
 
     frame: RequestHeadFrame
     head: bytes
@@ -81,7 +81,7 @@ class Written:
 
 
 class _Body:
-    """One direction."""
+    """The body of one direction."""
 
     large: LargeBody | None = None
     unknown = 0  # credentials that could not be put back: what the bytes were is not known
@@ -91,7 +91,7 @@ class _Body:
         self.pieces: list[bytes] = []  # of a large one, to be understood all the same
 
     def also(self, text: bytes) -> None:
-        """Keep it, as long as it is not too much, and begins as JSON or events do."""
+        """Keep the text too, as long as it is not too large, and begins as JSON or events do."""
         first, self.size = not self.size, self.size + len(text)
         if self.size > UNDERSTOOD_BYTES:
             self.pieces = []
@@ -148,7 +148,7 @@ class RecordedCall:
             self._spill(self._response, self.call.response, f"{self.id}.response", self._response_treatment)
 
     def header(self, name: str) -> str:
-        """Of the response; the name in lower case."""
+        """A header of the response; the name is in lower case."""
         if self._by_name is None:
             self._by_name = self._response_fields().by_name()
         return self._by_name.get(name, "")
@@ -159,13 +159,13 @@ class RecordedCall:
         return self._fields
 
     def begin_message_answer(self, ns: int) -> None:
-        """On a WebSocket there is no head, but that of the upgrade."""
+        """Begin the answer to a message. On a WebSocket it has no head but that of the upgrade."""
         if self.call.head is None:
             self._status = b"HTTP/1.1 101 Switching Protocols"
             self.call.response_head(self._status, ns)
 
     def skip_request(self) -> None:
-        """Its record is in the log already."""
+        """Drop the request: its record is in the log already."""
         self.call.request.take()
         _discard(self._request)
 
@@ -185,14 +185,14 @@ class RecordedCall:
 
     @property
     def shown_path(self) -> str:
-        """Without its query, and without what looks like a key."""
+        """The path without its query, and without what looks like a key."""
         return self.secrets.target(self.request_start.path).data.decode("latin-1").partition("?")[0]
 
     def redact(self, text: str) -> str:
         return self.secrets.redactor.redact_text(text, "").data
 
     def question(self) -> bytes:
-        """The body of the request, its encoding undone; nothing if it is too large, or not as it says."""
+        """The body of the request, its encoding undone; empty if it is too large, or not in the encoding it claims."""
         body, collected = self._request, self.call.request
         if body.large:
             body.large.add(*collected.take())
@@ -237,9 +237,10 @@ class RecordedCall:
         return has_ended(understood, stored.text, framed=framed, in_pieces=how.stream)
 
     def _without_keys(self, answer: Answer) -> Answer:
-        """Its names too come from outside: an upstream may answer with the key as the model, or as an id.
+        """Redact the answer's names. They come from outside too: an upstream may answer with the key as the model, or
+        as an id.
 
-        All that is told of an answer is looked at together, for nearly always there is nothing to take out.
+        All parts of an answer are searched together, for nearly always there is nothing to redact.
         """
         if answer.message is not None:
             self._message = msgspec.json.encode(answer.message)
@@ -263,7 +264,8 @@ class RecordedCall:
     def request_record(
         self, *, ts: str, seq: int, frame: str, upstream: str | None, known_body: KnownBody | None
     ) -> Written:
-        """`upstream` is that of the log: a head that says the same need not be written out."""
+        """The record of the request. `upstream` is that of the log: a head that says the same need not be written
+        out."""
         request, call, decision = self.request_start, self.call, self.decision
         small = call.request.size < SMALLEST_KNOWN
         fields, clean = self.secrets.fields(request.lines, call.request.whole() if small else b"")
@@ -326,7 +328,7 @@ class RecordedCall:
         return self.secrets.fields(b"\r\n" + trailers + b"\r\n")[0]
 
     def response_record(self, *, ts: str, seq: int, frame: str, fingerprint: str | None) -> Written:
-        """After `rejoin`."""
+        """The record of the response. Call `rejoin` first."""
         call, stored = self.call, self._answer_kept
         received = call.response
         answer = self.answer or Answer()
@@ -382,7 +384,7 @@ class RecordedCall:
         return fields.headers, None if usual else self._response_head()
 
     def _redacted(self, data: bytes, place: str, redactions: list[Redaction]) -> Json:
-        """Rejoined, a text may show a secret that was cut into deltas."""
+        """Redact a text that was put together: it may show a secret that was cut into deltas."""
         if data and not self._clean:
             redacted = self.secrets.redactor.redact(data, place)
             redactions += redacted.redactions

@@ -1,8 +1,8 @@
-"""From frames, in the order they happened, to records in the logs.
+"""The recording of calls: frames, in the order they happened, become records in the logs.
 
 A request is written as soon as it is whole, a response when it ends. After a crash the same frames come again, and
-what is in the logs already is not written twice: the position says how many records of an open call are, the
-tails of the logs which were written since.
+records that are in the logs already are not written twice: the position says how many records of an open call there
+are, the tails of the logs say which were written since.
 """
 
 import logging
@@ -86,7 +86,7 @@ class CallRecording:
         }
 
     def resume(self, position: CheckpointPosition, recovered: RecoveredCalls) -> None:
-        """Before the first frame."""
+        """Continue from a checkpoint. Call this before the first frame."""
         self._recovered = recovered
         self._resumed = {(call.relay, call.call): call for call in position.open}
         for folder, name, number in position.numbers:
@@ -110,7 +110,8 @@ class CallRecording:
             )
 
     def is_replaying(self, relays: Mapping[str, SpoolFollower]) -> bool:
-        """Whether what is still to come was in the logs when we began: frames, or that their relay died."""
+        """Whether something that was in the logs when we began is still to come: frames, or the death of their
+        relay."""
         ahead = (
             (relays[relay], number) for relay, number in self._recovered.frames.items() if relay in relays
         )
@@ -120,14 +121,15 @@ class CallRecording:
         )
 
     def picture(self) -> CheckpointPosition:
-        """All but where the relays are."""
+        """A checkpoint position without the places of the relays."""
         return CheckpointPosition(
             open=[open_call.for_position() for open_call in self.open.values()],
             numbers=[(*log, number) for log, number in self.filing.numbers.items()],
         )
 
     def give_up(self, relay: SpoolFollower, call: int, number: int) -> None:
-        """Something is wrong with a call, or with us, at a frame of that number. The log says that it is missing."""
+        """Give up a call: something is wrong with it, or with us, at the frame of that number. The log says that it is
+        missing."""
         self.counts.failed += 1
         open_call = self.open.pop((relay.relay, call), None)
         self.ended.add(
@@ -143,7 +145,7 @@ class CallRecording:
                 self._logs.append(log_name, _dropped_response(id_, seq, ts, frame))
 
     def relay_died(self, relay: SpoolFollower) -> None:
-        """All of it was read: what is open will not be ended by it."""
+        """End the open calls of a relay that is gone: all of its frames were read."""
         for (name, number), open_call in list(self.open.items()):
             if name == relay.relay:
                 try:
@@ -213,7 +215,8 @@ class CallRecording:
     def _restored(
         self, open_call: OpenCall, frame: frames.RequestData | frames.ResponseData | frames.TunnelData
     ) -> tuple[bytes, int]:
-        """What is put back must be known to the call's redaction, too: it is not if it came too late for a head."""
+        """Put credentials back that the call's redaction knows too; it does not know one that came too late for a
+        head."""
         if not frame.masked:
             return frame.data, 0
         return self._put_back(open_call, frame.data, frame.masked, open_call.pair.secrets)
@@ -256,12 +259,13 @@ class CallRecording:
         self._write_gap(read, frame)
 
     def _write_gap(self, read: SpoolRead, frame: frames.Dropped) -> None:
-        """Of calls of which nothing is known but that they were dropped."""
+        """Write a gap for calls of which nothing is known but that they were dropped."""
         reason = f"dropped by the relay: {frame.frames} frames before {_entry_id(read.relay, read.number)}"
         self._append_gap(UNATTRIBUTED, self._ts(read.relay, frame.ns), frame.frames, reason)
 
     def _append_gap(self, log: LogName, ts: str, lost: int, reason: str) -> None:
-        """`reason` names a frame: after a crash it is known again."""
+        """Append a gap, unless the log has it already. `reason` names a frame: by that the gap is recognised after a
+        crash."""
         if reason not in self._recovered.gaps:
             self._logs.append(log, Gap(ts=ts, lost=lost, since=ts, seconds=0.0, reason=reason))
 
@@ -284,7 +288,7 @@ class CallRecording:
             )
 
     def _refusals(self, read: SpoolRead, frame: frames.RefusalsFrame) -> None:
-        """Those that were only counted."""
+        """Record the requests that were refused and only counted."""
         name, count = _entry_id(read.relay, read.number), sum(count for _, count in frame.counts)
         if name not in self._recovered.refusals:
             record = Refusals(
@@ -462,7 +466,7 @@ class CallRecording:
     # ------------------------------------------------------------ small things
 
     def _call(self, read: SpoolRead) -> OpenCall | None:
-        """None if its beginning was dropped."""
+        """The open call of an entry; `None` if its beginning was dropped."""
         open_call = self.open.get((read.relay.relay, read.frames[0].call))
         if open_call and open_call.last_entry < read.number:
             open_call.last_entry = read.number
@@ -493,7 +497,7 @@ def _tracked_request(pair: RecordedCall, ts: str) -> TrackedRequest:
 
 
 def _dropped_response(call: str, seq: int, ts: str, frame: str) -> Response:
-    """Of one that we could not make a record of."""
+    """The record of a response that we could not make a record of."""
     timing = Timing(ttfb_ms=None, total_ms=None)
     return Response(
         ts=ts,

@@ -1,4 +1,4 @@
-"""The records of requests that we answered ourselves: what was asked, by its first KB, and why it went nowhere."""
+"""The records of requests that we answered ourselves: the first KB of the request, and why it was not forwarded."""
 
 import re
 from collections.abc import Sequence
@@ -63,7 +63,7 @@ def refused(
 
 
 def _cut(lines: Sequence[str]) -> list[str]:
-    """The first of them, and of the last one its beginning. Each character was a byte."""
+    """The first lines, the last one cut. Each character was a byte."""
     names: list[str] = []
     left = KEPT_BYTES
     for line in lines:
@@ -75,7 +75,7 @@ def _cut(lines: Sequence[str]) -> list[str]:
 
 
 def _split(lines: list[str], method: int) -> tuple[str, Headers]:
-    """The path and the fields of a plain head that was cut; the path is behind so many bytes."""
+    """The path and the fields of a plain head that was cut; the path begins after `method` bytes."""
     fields = [field for line in lines[1:] if (field := field_of(line.encode("latin-1")))]
     headers, _ = headers_of(
         [(field.name.decode("latin-1"), field.value.decode("latin-1")) for field in fields]

@@ -1,4 +1,4 @@
-"""Putting credentials back in their places, in memory, and redacting for whoever carries them."""
+"""The credentials of calls: put back in their places, in memory, and redacted for the call that carries them."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +17,7 @@ MOST_EARLIER = 64
 Values = Callable[
     [SpoolFollower, Sequence[Mask]], Mapping[int, bytes]
 ]  # of a relay's credentials, as far as known
-TakeLasting = Callable[[], Sequence[bytes]]  # credentials that any relay told to look for, each once
+TakeLasting = Callable[[], Sequence[bytes]]  # credentials that any relay asked to look for, each once
 
 
 class Unmask:
@@ -27,7 +27,7 @@ class Unmask:
         self._secrets: OrderedDict[tuple[str, frozenset[int], int], Secrets] = OrderedDict()
         self._earlier: OrderedDict[bytes, None] = (
             OrderedDict()
-        )  # what all relays have told to look for, the newest last
+        )  # what all relays have asked to look for, the newest last
         self._generation = 0  # of these
 
     def forget(self, relay: str) -> None:
@@ -37,7 +37,7 @@ class Unmask:
     def restored(
         self, relay: SpoolFollower, data: bytes, masks: Sequence[Mask], secrets: Secrets | None = None
     ) -> tuple[bytes, int]:
-        """With `secrets`: those alone that these will take out again."""
+        """Put credentials back in their places. With `secrets`: only those that these will redact again."""
         if not masks:
             return data, 0
         values = self._values(relay, masks)
@@ -56,7 +56,8 @@ class Unmask:
         return RequestStart(frame, head, path, unknown, frozenset(mask.credential for mask in frame.masked))
 
     def _remember(self, relay: SpoolFollower, indexes: Sequence[int]) -> None:
-        """A token that was replaced is still quoted by later calls, perhaps by way of another relay."""
+        """Remember credentials to be searched for: a token that was replaced is still quoted by later calls, perhaps
+        through another relay."""
         if not indexes:
             return
         values = self._values(relay, [Mask(0, 0, index) for index in indexes])

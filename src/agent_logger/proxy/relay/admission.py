@@ -1,8 +1,8 @@
-"""Who may talk to us: programs on this machine, but no web page in its browser.
+"""The rule of which clients may use the relay: programs on this machine, but no web page in its browser.
 
-Loopback keeps other machines out, not pages: a page can send requests to any address, and with a name of its own
-that resolves to 127.0.0.1 it may read the answers too. Such a request carries the page's name as `Host`, often
-without an `Origin`, so `Host` is what decides; `Origin` and `Sec-Fetch-Site` stop the rest.
+Loopback keeps other machines out, not pages: a page can send requests to any address, and with a name of its own that
+resolves to 127.0.0.1 it may read the answers too. Such a request carries the page's name as `Host`, often without an
+`Origin`, so `Host` is what decides; `Origin` and `Sec-Fetch-Site` stop the rest.
 """
 
 from http import HTTPStatus
@@ -57,7 +57,7 @@ _KINDS = {
 
 
 def error_response(status: int, reason: str, *, bodiless: bool = False) -> bytes:
-    """What we answer ourselves; the header tells it from an upstream's. `reason` is ours, never the client's bytes.
+    """An answer of our own; a header distinguishes it from an upstream's. `reason` is ours, never the client's bytes.
 
     The body has Anthropic's form, which the SDKs of others print too.
     """

@@ -1,4 +1,4 @@
-"""One call on its way through the relay, and what the tap is told of it."""
+"""A call on its way through the relay, and the frames that the tap gets of it."""
 
 import os
 import time
@@ -22,7 +22,7 @@ from agent_logger.proxy.spool.frames import (
 
 
 class CallIds:
-    """UUIDv7s, one per call, in a fraction of the time `Clock.uuid7` takes: random once, then counted."""
+    """A source of UUIDv7s, one per call, in a fraction of the time `Clock.uuid7` takes: random once, then counted."""
 
     def __init__(self) -> None:
         self._ms = 0
@@ -43,7 +43,7 @@ class Tap(SpareTap, Protocol):
     """Where frames go. It never blocks and never raises: recording must not harm a call."""
 
     def put(self, *frames: AnyFrame) -> None:
-        """All of one call."""
+        """Record frames, all of one call."""
 
     def credential(self, value: bytes, *, lasting: bool = False) -> int:
         """The number that stands for the value in `Mask.credential`; the same one for the same value. `lasting`: the
@@ -54,7 +54,7 @@ class Reporter:
     """Numbers the calls of a relay."""
 
     def __init__(self, tap: Tap, relays: int = 1) -> None:
-        """`relays`: how many the proxy has."""
+        """Make a reporter. `relays`: how many the proxy has."""
         self.tap = tap
         self.credentials = Credentials(tap.credential)
         self.calls = 0
@@ -72,7 +72,7 @@ class Reporter:
 class RelayedCall:
     """A request that is allowed, and the reading of its answer.
 
-    What is told of a read waits until the end of it, for `tell` or `ended`: it is one entry of the spool then.
+    The frames of one read wait until its end, for `tell` or `ended`: then they are one entry of the spool.
     """
 
     __slots__ = (
@@ -116,7 +116,7 @@ class RelayedCall:
         self.request_read()
 
     def request_read(self) -> None:
-        """Tell what was read of the request's body since the last time."""
+        """Report what was read of the request's body since the last time."""
         ns, body, untold = time.monotonic_ns(), self.body, self._untold
         if body.pieces:
             pieces, body.pieces = body.pieces, []

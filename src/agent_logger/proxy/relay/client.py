@@ -1,6 +1,6 @@
-"""A client's connection, and what is done with what it asks.
+"""A client's connection, and what happens to its requests.
 
-Bytes go first; then come frames. There is no task and no `await` per call: what arrives is read, joined, and
+Bytes are forwarded first; then come frames. There is no task and no `await` per call: what arrives is read, joined, and
 written in one go, in the callback it arrived in.
 """
 
@@ -38,7 +38,7 @@ class RelayContext(Protocol):
     turn: WriteBatch
 
     def arrived(self, client: "Client") -> int:
-        """Its number."""
+        """Register a new client. Returns its number."""
 
     def left(self, client: "Client") -> None: ...
 
@@ -114,7 +114,8 @@ class Client(asyncio.Protocol):
             self._upstream.transport.resume_reading()
 
     def _watch(self, look: int) -> None:
-        """A client that sends no more, or that we do not read from, may be gone without our noticing."""
+        """Check whether the client is gone: one that sends no more, or that we do not read from, may leave without our
+        noticing."""
         if self._call is None or self._lost or not (self._half_closed or self._paused):
             return
         gone = is_gone(self.transport)
@@ -149,7 +150,7 @@ class Client(asyncio.Protocol):
         call.begun(self._number)
 
     def hurry(self, before: float) -> None:
-        """Refuse a head that was begun before then and is not whole."""
+        """Refuse a head that was begun before then and is not whole yet."""
         if 0 < self._head_since < before and not self._draining and not self.transport.is_closing():
             self._refuse(408, "a request's head took too long")
 
@@ -162,7 +163,7 @@ class Client(asyncio.Protocol):
         self._linger()
 
     def _linger(self) -> None:
-        """Close, but read on for a while: a client that is still sending must not be reset before it reads."""
+        """Close, but read further for a while: a client that is still sending must not be reset before it reads."""
         self._draining, self._buffer = True, b""
         self._drop_upstream()
         if self.transport.is_closing():
@@ -212,7 +213,7 @@ class Client(asyncio.Protocol):
             upstream.transport.pause_reading()
 
     def connected(self, upstream: Upstream) -> None:
-        """The connection we waited for, if we still want it."""
+        """Take the connection we waited for, if we still want it."""
         outgoing, self._outgoing = self._outgoing, None
         if outgoing is None or self._lost:
             upstream.close()
@@ -314,7 +315,7 @@ class Client(asyncio.Protocol):
         self._balance()
 
     def _cut(self, reason: str) -> None:
-        """The client sees what the upstream did: a reset, or an end too early."""
+        """End the call so that the client sees what the upstream did: a reset, or an end too early."""
         self._end_call(reason)
         self._drop_upstream(abort=True)
         self._draining = True
@@ -324,7 +325,7 @@ class Client(asyncio.Protocol):
             self.transport.close()
 
     def _reset(self, deadline: float) -> None:
-        """Once the client's kernel has all we sent: a reset throws away what is still under way."""
+        """Reset the connection once the client's kernel has all we sent: a reset discards what is still on its way."""
         loop = asyncio.get_running_loop()
         if self._lost or self.transport.is_closing():
             return
@@ -346,7 +347,7 @@ class Client(asyncio.Protocol):
             upstream.abort() if abort else upstream.close()
 
     def _balance(self) -> None:
-        """Read from the client only what can go somewhere."""
+        """Read from the client only as much as can be passed on."""
         if not (self._buffer or self._outgoing or self._upstream_full or self._paused):
             return  # so it is nearly always
         held = len(self._buffer) if self._call is not None else 0
@@ -360,7 +361,7 @@ class Client(asyncio.Protocol):
                 self._watch(len(_PEER_SECONDS))
 
     def stop(self, *, now: bool) -> None:
-        """End the connection: at once, or if it is idle."""
+        """End the connection: if `now` at once, else only if it is idle."""
         if self._call is None:
             self.transport.close()
         elif now:

@@ -1,7 +1,7 @@
-"""How much a relay takes on: so many connections, so much time for a head.
+"""How much a relay accepts: how many connections, and how much time for a head.
 
-An idle connection costs little and may stay as long as it likes, for agents hold some for hours. A head that never
-becomes whole is nothing anybody waits for.
+An idle connection costs little and may stay as long as it likes, for agents hold some for hours. Nobody waits for a
+head that never becomes whole.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ _DESCRIPTORS = 2 * MOST_CLIENTS + _RESERVED  # a client has an upstream
 
 
 def raise_descriptors() -> None:
-    """As many open files as we can need, where the system allows it."""
+    """Raise the limit of open files to as many as we can need, where the system allows it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     limit = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(_DESCRIPTORS, hard)
     if soft != resource.RLIM_INFINITY and soft < limit:
@@ -33,7 +33,8 @@ def raise_descriptors() -> None:
 
 
 def most_clients() -> int:
-    """As many as there are descriptors for: running out of them must be left to others."""
+    """How many clients a relay accepts: as many as there are descriptors for, because a relay must never run out of
+    them."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return MOST_CLIENTS
@@ -41,7 +42,7 @@ def most_clients() -> int:
 
 
 class Crowded(Protocol):
-    """A relay that has all the clients it takes."""
+    """A relay that has as many clients as it accepts."""
 
     reporter: Reporter
     excess: set["Excess"]
@@ -50,7 +51,7 @@ class Crowded(Protocol):
 
 
 class Excess(asyncio.Protocol):
-    """A connection too many: what it asks is refused."""
+    """A connection beyond the limit: its request is refused."""
 
     transport: asyncio.Transport
 
@@ -81,7 +82,8 @@ class Excess(asyncio.Protocol):
             self._refuse(b"")
 
     def _answer(self, data: bytes) -> None:
-        """And read on for a while: who is still sending must not be reset before the answer is read."""
+        """Answer, and read further for a while: a client that is still sending must not be reset before it reads the
+        answer."""
         reason = self._refuse(data)
         self.transport.write(error_response(503, reason, bodiless=data.startswith(b"HEAD ")))
         self.transport.write_eof()

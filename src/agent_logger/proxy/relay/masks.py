@@ -1,4 +1,4 @@
-"""Credentials do not stand in frames: NULs of the same length do, and a list of what stood where."""
+"""Masking of credentials: frames hold NULs of the same length instead, and a list of what stood where."""
 
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol
@@ -33,11 +33,11 @@ class InLine(NamedTuple):
 
 class BytesIndex(Protocol):
     def __call__(self, value: bytes, /, *, lasting: bool = False) -> int:
-        """A value's number. `lasting`: it is looked for in later calls, too."""
+        """Return a value's number. `lasting`: the value is looked for in later calls, too."""
 
 
 class Credentials:
-    """All that a relay has seen, by number."""
+    """The credentials that a relay has seen, by number."""
 
     def __init__(self, index: BytesIndex) -> None:
         prepare()
@@ -66,7 +66,7 @@ class Credentials:
         return in_line
 
     def remember(self, parts: tuple[Part, ...]) -> None:
-        """Look for these in later calls, too."""
+        """Remember these parts, to be looked for in later calls, too."""
         if all(part in self._lasting for part, _ in parts):
             return
         for part, _ in parts:
@@ -86,7 +86,7 @@ class Credentials:
         return InLine(masked, tuple(masks), self.parts(secrets))
 
     def numbered(self, values: Iterable[bytes], *, lasting: bool = False) -> tuple[Part, ...]:
-        """Longest first: a shorter one may be a part of it."""
+        """The values with their numbers, the longest first: a shorter one may be a part of a longer one."""
         ordered = sorted(values, key=len, reverse=True)
         pairs = tuple((value, self.index(value, lasting=lasting)) for value in ordered)
         self._newest = max([self._newest, *(index for _, index in pairs)])
@@ -107,15 +107,15 @@ class Masker:
 
     @property
     def sought(self) -> tuple[int, ...]:
-        """The indexes of credentials of earlier calls, which it looks for, too."""
+        """The indexes of the credentials of earlier calls that are looked for, too."""
         return self._credentials.sought
 
     def search_for(self, values: Iterable[bytes]) -> None:
-        """Look for these, too."""
+        """Search for these values, too."""
         self._learn(self._credentials.parts(self._credentials.numbered(values)))
 
     def head(self, head: bytes, target: bytes = b"") -> Masked:
-        """Mask a head. In their own places credentials go however short they are."""
+        """Mask a head. In their own places credentials are masked however short they are."""
         masks: list[Mask] = []
         for start, end in credential_lines(head):
             in_line = self._credentials.in_line(head[start:end])
@@ -183,10 +183,10 @@ def _places(data: bytes, part: bytes) -> list[int]:
 def _cover_all(
     data: bytes, parts: Iterable[Part], start: int, end: int, masks: list[Mask], *, alone: bool = False
 ) -> bytes:
-    """`data` with NULs over the parts between `start` and `end`. What lies in a longer one is not found again.
+    """Return `data` with NULs over the parts between `start` and `end`. A part inside a longer one is not found again.
 
-    `alone`: where no letter or digit stands beside them. What stands at the edge of `data` counts: what comes next is
-    not known yet, and the recorder, who sees it all, puts back what was covered without need.
+    `alone`: only where no letter or digit stands beside them. A part at the edge of `data` counts as alone: the next
+    bytes are not known yet, and the recorder, which sees all of them, puts back what was covered without need.
     """
     for part, index in parts:
         length = len(part)

@@ -1,8 +1,8 @@
 """Whether a client that will send no more still listens.
 
-Its FIN means "I have said all" or "I am gone", and TCP does not tell which before we send something; an agent
-that was interrupted while the model thinks would go on costing money until then. But clients are on this
-machine, so its kernel knows: a socket that nobody holds has no inode.
+Its FIN means "I have sent everything" or "I am gone", and TCP does not tell which before we send something; an agent
+that was interrupted while the model thinks would cost money until then. But clients are on this machine, so its kernel
+knows: a socket that nobody holds has no inode.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ _NO_COOKIE = bytes(4) + b"\xff" * 8  # after the interface: 0, any
 
 
 def is_gone(transport: Outgoing) -> bool | None:
-    """Whether the other end of a loopback IPv4 connection is closed for good. None: we cannot know here."""
+    """Whether the other end of a loopback IPv4 connection is closed for good. `None`: we cannot know here."""
     with contextlib.suppress(OSError, AttributeError, TypeError, struct.error):
         theirs, ours = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
         return _inode(theirs, ours) == 0

@@ -1,7 +1,7 @@
 """Requests that we answer ourselves. Anybody on this machine can make as many as they like, and so can a web page.
 
-So they have a budget of their own: within it each is told, by the first bytes of its head; all others are counted, and
-the counts are told now and then. Neither ever takes room that a call needs.
+So they have a budget of their own: within it each is reported, by the first bytes of its head; all others are counted,
+and the counts are reported now and then. Neither ever takes room that a call needs.
 """
 
 import time
@@ -13,7 +13,7 @@ from agent_logger.model.redaction.redactor import credentials_in_any_form
 from agent_logger.proxy.relay.masks import Credentials, Masker
 from agent_logger.proxy.spool.frames import AnyFrame, Refusal, RefusalsFrame
 
-PER_MINUTE, PER_DAY = 100, 1000  # that are told one by one, by all relays of a proxy together
+PER_MINUTE, PER_DAY = 100, 1000  # reported one by one, by all relays of a proxy together
 TOLD_BYTES = 2048  # of a head; half of them are kept, the rest tells whether a key is cut in two there
 SUMMARY_SECONDS = 10.0  # between counts
 _MINUTE, _DAY = 60.0, 86_400.0
@@ -21,11 +21,12 @@ _MINUTE, _DAY = 60.0, 86_400.0
 
 class SpareTap(Protocol):
     def put_if_room(self, frame: AnyFrame) -> bool:
-        """As `Tap.put`, for what may be left out: `False`, and nothing is done, where calls may need the room."""
+        """Record a frame as `Tap.put` does, if it may be left out: `False`, and nothing is done, where calls may need
+        the room."""
 
 
 class _Allowance:
-    """So many within a time, then none until it is over."""
+    """A budget: so many per period of time, then none until the period is over."""
 
     def __init__(self, most: int, seconds: float) -> None:
         self._most, self._seconds = most, seconds
@@ -41,7 +42,7 @@ class _Allowance:
 
 
 class RefusalReports:
-    """What the tap is told of refused requests. `relays`: how many share the budget."""
+    """The frames that the tap gets of refused requests. `relays`: how many share the budget."""
 
     def __init__(
         self,
@@ -87,7 +88,7 @@ class RefusalReports:
         )
 
     def sweep(self, *, now: bool = False) -> None:
-        """Tell the counts, if that is due."""
+        """Report the counts, if that is due."""
         if not self._untold or (time.monotonic() < self._summary_at and not now):
             return
         call, _ = self._next_call()

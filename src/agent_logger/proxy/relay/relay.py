@@ -19,7 +19,7 @@ _CLOSING_SECONDS = 1.0
 
 
 class Relay:
-    """Listens on 127.0.0.1: `async with Relay(0, allow, tap) as relay: ... relay.port`.
+    """A relay that listens on 127.0.0.1: `async with Relay(0, allow, tap) as relay: ... relay.port`.
 
     `workers`: how many relays share the port.
     `https_proxy`, `no_proxy` and `ca_file` are what HTTPS_PROXY, NO_PROXY and SSL_CERT_FILE say.
@@ -69,7 +69,7 @@ class Relay:
         return Client(self) if len(self.clients) < self.most_clients else Excess(self)
 
     def _sweep(self) -> None:
-        """One look at all of them: a timer for each head would be paid by every call."""
+        """Check all clients at once, every so often: a timer for each head would cost every call time."""
         loop = asyncio.get_running_loop()
         before = loop.time() - self.head_seconds
         for client in list(self.clients):
@@ -78,7 +78,7 @@ class Relay:
         self._sweeping = loop.call_later(SWEEP_SECONDS, self._sweep)
 
     async def stop(self, grace_seconds: float = 0.0) -> None:
-        """Listen no more, let open calls end for so long, then cut them."""
+        """Stop listening, give open calls so much time to end, then cut them."""
         if self._server is not None:
             self._server.close()
         if self._sweeping is not None:
@@ -98,7 +98,8 @@ class Relay:
         await self._closed(loop.time() + _CLOSING_SECONDS)
 
     async def _closed(self, deadline: float) -> None:
-        """A loop that ends with open transports complains, and TLS takes its time to close."""
+        """Wait until all transports are closed: a loop that ends with open ones complains, and TLS takes its time to
+        close."""
         for upstream in self.connector.opened:
             upstream.abort()
         for excess in self.excess:

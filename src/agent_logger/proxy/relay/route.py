@@ -1,8 +1,8 @@
 """Where a request goes: `/{provider}/{upstream host}/{path}`, if that host is allowed.
 
-The decision is made on the raw bytes of the target. Nothing is decoded, so there is nothing to disagree
-about: the host is looked up as written, in a table of spellings. What a name resolves to is checked again when
-connecting (`check_addresses`), for names are in the hands of others.
+The decision is made on the raw bytes of the target. Nothing is decoded, so there is nothing to disagree about: the host
+is looked up as written, in a table of spellings. The addresses of a name are checked again when connecting
+(`check_addresses`), because names are controlled by others.
 """
 
 import re
@@ -36,7 +36,7 @@ _TOKEN_ENDPOINT = re.compile(
 
 
 class NotAllowedError(Exception):
-    """The request must not go where it wants to."""
+    """A request for a place that is not allowed."""
 
     def __init__(self, reason: str, status: int = 403) -> None:
         super().__init__(reason)
@@ -45,7 +45,8 @@ class NotAllowedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """`name` is the host as the client wrote it and the upstream's `Host`: with the port where it is not 443."""
+    """The destination of a request. `name` is the host as the client wrote it and the upstream's `Host`: with the port
+    where it is not 443."""
 
     provider: str
     host: str
@@ -58,7 +59,7 @@ class Route:
 
     @property
     def tls_host(self) -> str | None:
-        """Whose certificate is wanted."""
+        """The host whose certificate is verified; `None` without TLS."""
         return self.host if self.tls else None
 
     @property
@@ -108,7 +109,7 @@ def _spelling(origin: Origin) -> str:
 
 
 def bracketed(host: str) -> str:
-    """As it stands before a port."""
+    """The host as it is written before a port: an IPv6 address in brackets."""
     return f"[{host}]" if ":" in host else host
 
 
@@ -124,7 +125,7 @@ _EMBEDDING = tuple(map(IPv6Network, ("::/96", "64:ff9b::/96", "64:ff9b:1::/48", 
 
 
 def is_public(text: str) -> bool:
-    """Whether an address is out on the internet. What is embedded in a v6 address counts for it."""
+    """Whether an address is on the internet. For a v6 address that embeds a v4 address, the embedded one decides."""
     address = ip_address(text.partition("%")[0])
     if isinstance(address, IPv6Address):
         if address.ipv4_mapped is not None:
@@ -151,7 +152,7 @@ def _is_global(address: IPv4Address | IPv6Address) -> bool:
 
 
 def check_addresses(route: Route, addresses: Iterable[str]) -> list[str]:
-    """Those that may be connected to."""
+    """The addresses that may be connected to. Raises `NotAllowedError` if there is none."""
     good = [address for address in addresses if route.any_address or is_public(address)]
     if not good:
         raise NotAllowedError(f"{route.name} resolves to an address that is not on the internet")

@@ -1,8 +1,8 @@
 """Connections to upstreams: how they are made, and kept.
 
-A client keeps the upstream connection it has, and loses its own when that ends: so its view of
-idle connections is the one it would have without us, and no request meets a connection that died of old age more often
-than it would. Only what a client leaves behind goes into the pool, for the next one, and not for long.
+A client keeps the upstream connection it has, and loses its own when that ends: so its view of idle connections is the
+one it would have without us, and no request meets a connection that died of old age more often than it would. Only
+connections that a client leaves behind go into the pool, for the next client, and not for long.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ P = TypeVar("P", bound=asyncio.Protocol)
 
 
 class UnreachableError(Exception):
-    """`reason` is a word of docs/proxy.md; the status is for the client."""
+    """An upstream that cannot be reached. `reason` is a word of docs/proxy.md; the status is for the client."""
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(detail)
@@ -43,7 +43,7 @@ class UnreachableError(Exception):
 
 
 class Downstream(Protocol):
-    """Who a connection works for."""
+    """The user of a connection."""
 
     def response_received(self, data: bytes) -> None: ...
 
@@ -53,7 +53,7 @@ class Downstream(Protocol):
 
 
 class Upstream(asyncio.Protocol):
-    """A connection to an origin, with at most one client to work for."""
+    """A connection to an origin, used by at most one client."""
 
     transport: Outgoing
 
@@ -95,7 +95,7 @@ class Upstream(asyncio.Protocol):
             self.downstream.upstream_full(full=False)
 
     def close(self) -> None:
-        """After what was written; the downstream hears no more."""
+        """Close the connection after what was written; the downstream gets no more calls."""
         self.downstream, self.ended = None, True
         self.transport.close()
 
@@ -136,7 +136,7 @@ class Pool:
             upstream.close()
 
     def close(self) -> None:
-        """Keep nothing from now on."""
+        """Close the pool: keep nothing from now on."""
         self._open = False
         for idle in self._idle.values():
             for upstream in idle:
@@ -149,7 +149,7 @@ class Pool:
 
 @dataclass(frozen=True)
 class HttpsProxy:
-    """What `HTTPS_PROXY` and `NO_PROXY` say."""
+    """The settings of `HTTPS_PROXY` and `NO_PROXY`."""
 
     host: str
     port: int
@@ -159,7 +159,7 @@ class HttpsProxy:
 
     @classmethod
     def parse(cls, url: str, no_proxy: str = "") -> "HttpsProxy | None":
-        """None without a URL. `ValueError`: not one that we can use."""
+        """Read the settings; `None` without a URL. Raises `ValueError` for a URL that we cannot use."""
         if not url:
             return None
         parts = urlsplit(url if "://" in url else f"http://{url}")
@@ -219,7 +219,7 @@ class Connector:
         self.opened: set[Upstream] = set()
 
     async def connect(self, route: Route) -> Upstream:
-        """`UnreachableError`, or `NotAllowedError` for the address."""
+        """Connect to a route. Raises `UnreachableError`, or `NotAllowedError` for the address."""
         try:
             async with asyncio.timeout(self.connect_seconds):
                 if route.tls and self._proxy and self._proxy.serves(route.host, route.port):
@@ -238,7 +238,7 @@ class Connector:
     async def _start(
         self, protocol: Callable[[], P], sock: socket.socket, name: str, tls_host: str | None
     ) -> P:
-        """A protocol on the socket; over TLS if there is a host to verify."""
+        """Start a protocol on the socket; over TLS if there is a host to verify."""
         with _tls_failures(name):
             made = asyncio.get_running_loop().create_connection(
                 protocol, sock=sock, ssl=self._context() if tls_host else None, server_hostname=tls_host
@@ -316,7 +316,7 @@ async def _dial(address: str, port: int) -> socket.socket:
 
 
 class _Answer(asyncio.Protocol):
-    """What a proxy answers to CONNECT; then TLS takes the connection over."""
+    """The answer of a proxy to CONNECT; then TLS takes the connection over."""
 
     transport: asyncio.Transport
 

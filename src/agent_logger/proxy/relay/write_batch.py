@@ -1,8 +1,8 @@
-"""Writes that leave together: under load, those of one turn of the event loop.
+"""Writes that are sent together: under load, those of one turn of the event loop.
 
-A write to loopback wakes whoever reads there, and to wake a process that sleeps takes longer than to send it a
+A write to loopback wakes the process that reads there, and waking a process that sleeps takes longer than sending it a
 kilobyte. So of all that becomes ready in one turn only the first is written at once; the rest follow in a row at its
-end, when those who read are awake. A connection that is alone in its turn is never held back.
+end, when the readers are awake. A connection that is alone in its turn is never held back.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ LARGE_BYTES = 16 << 10  # to send so much takes longer than to wake anybody, and
 
 
 class WriteBatch:
-    """The turn of the loop that is under way, for all connections of a relay."""
+    """The current turn of the event loop, for all connections of a relay."""
 
     def __init__(self) -> None:
         self.begun = False  # something was written in it
@@ -29,7 +29,7 @@ class WriteBatch:
 
 
 class Outgoing:
-    """A transport, as far as the relay needs one. Whatever is asked of it, what was written before comes first."""
+    """A transport, as far as the relay needs one. Whatever is called, earlier writes are sent first."""
 
     __slots__ = (
         "_held",

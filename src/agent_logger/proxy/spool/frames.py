@@ -1,14 +1,14 @@
-"""What the relay tells the recorder: frames, in the order things happened.
+"""The frames that the relay sends to the recorder, in the order things happened.
 
 An entry of the spool is `length, checksum, body`: two little-endian 32-bit numbers, the CRC-32 of the body, and the
-body, which is msgpack: the frames of one call that came of one read, one after the other. A segment of the spool is an
-entry with a `Segment` frame, which has no number, and then all others; they are counted from its `first`, so an
-entry is known by relay and number, also after a crash of everybody.
+body, which is msgpack: the frames of one call that came from one read, one after the other. A segment of the spool is
+an entry with a `SpoolSegment` frame, which has no number, and then all others; they are counted from its `first`, so an
+entry is identified by relay and number, even after a crash of all processes.
 
-Bodies are payload: without chunk sizes, as encoded as they came. Credentials never stand in a frame. The
-relay puts NULs in their place and says so in `masked`; the values travel over a pipe, in memory, as
-`Credential`s, for the recorder to put back before it takes HMACs and redacts. Where it cannot (both crashed) the
-places are known all the same.
+Bodies are payload: without chunk sizes, as encoded as they came. Credentials never stand in a frame. The relay puts
+NULs in their place and lists them in `masked`; the values travel over a pipe, in memory, as `CredentialFrame`s, for the
+recorder to put back before it takes HMACs and redacts. Where it cannot (both crashed) the places are known all the
+same.
 """
 
 import struct
@@ -31,7 +31,8 @@ class Mask(msgspec.Struct, array_like=True, frozen=True):
 
 
 class CredentialFrame(msgspec.Struct, array_like=True, frozen=True):
-    """Over the pipe only: what `Mask.credential` stands for. The last ones are sent again to a new recorder.
+    """The value that `Mask.credential` stands for, sent over the pipe only. The last ones are sent again to a new
+    recorder.
 
     Indexes count up. A credential that is still in use after a few thousand others gets another one.
     """
@@ -43,14 +44,14 @@ class CredentialFrame(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Frame(msgspec.Struct, array_like=True, frozen=True):
-    """`call` counts the relay's calls; `ns` is monotonic."""
+    """A frame of a call. `call` counts the relay's calls; `ns` is monotonic."""
 
     call: int
     ns: int
 
 
 class SpoolSegment(Frame, array_like=True, frozen=True, tag=0):
-    """The first frame of a segment. `wall_ns` is what the clock said at `ns`, to tell times from."""
+    """The first frame of a segment. `wall_ns` is what the clock said at `ns`, to convert times."""
 
     relay: str
     pid: int
@@ -90,7 +91,8 @@ class ResponseHead(Frame, array_like=True, frozen=True, tag=4):
 
 
 class ResponseData(Frame, array_like=True, frozen=True, tag=5):
-    """`ends_chunk`: this ends an HTTP chunk, or, where the body is not chunked, what was read at once."""
+    """A piece of a response's body. `ends_chunk`: this ends an HTTP chunk, or, where the body is not chunked, the bytes
+    of one read."""
 
     data: bytes
     ends_chunk: bool = True
@@ -106,7 +108,7 @@ class TunnelData(Frame, array_like=True, frozen=True, tag=6):
 
 
 class CallEnd(Frame, array_like=True, frozen=True, tag=7):
-    """The last frame of a call. `reason` is none if request and response are whole, else a word of docs/proxy.md."""
+    """The last frame of a call. `reason` is `None` if request and response are whole, else a word of docs/proxy.md."""
 
     reason: str | None = None
     trailers: bytes = b""
@@ -126,7 +128,7 @@ class Refusal(Frame, array_like=True, frozen=True, tag=8):
 
 
 class RefusalsFrame(Frame, array_like=True, frozen=True, tag=10):
-    """Requests that we answered ourselves and that no other frame tells of: by status, how many."""
+    """Requests that we answered ourselves and that no other frame reports: how many, by status."""
 
     since_ns: int
     counts: tuple[tuple[int, int], ...]
@@ -135,8 +137,8 @@ class RefusalsFrame(Frame, array_like=True, frozen=True, tag=10):
 class Dropped(Frame, array_like=True, frozen=True, tag=9):
     """Frames that did not fit, of this call (0: of all): the disk was too slow, or full.
 
-    `let_go`: they were recorded, but the call grew larger than the spool may keep for it. Whoever reads this reads
-    the spool again, after a crash, and finds what was recorded of them gone.
+    `let_go`: they were recorded, but the call grew larger than the spool may keep for it. A recorder that reads this
+    reads the spool again, after a crash, and finds that what was recorded of them is gone.
     """
 
     frames: int
@@ -171,9 +173,9 @@ def pack(*frames: AnyFrame) -> tuple[bytes, bytes]:
 
 
 def unpack(data: bytes, offset: int = 0) -> Iterator[tuple[Entry, int]]:
-    """The entries of a segment from `offset`, each with the offset behind it.
+    """Yield the entries of a segment from `offset`, each with the offset behind it.
 
-    Ends before the first one that is not whole: it is being written, or a crash cut it.
+    Stops before the first one that is not whole: it is being written, or a crash cut it.
     """
     start = offset + HEAD.size
     while start <= len(data):

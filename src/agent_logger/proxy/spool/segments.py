@@ -1,8 +1,8 @@
 """The spool, the recorder's side: the frames of all relays, in the order things happened.
 
-Of each relay the segments are read one after the other, each to its end: it has one when the next segment is there, or
-when the relay is gone. Between relays the monotonic time decides; a frame waits up to 100 ms for those of others
-that may have happened before it. Relays of an earlier run come first, for their clock may be another.
+The segments of each relay are read one after the other, each to its end: it has one when the next segment exists, or
+when the relay is gone. Between relays the monotonic time decides; a frame waits up to 100 ms for those of others that
+may have happened before it. Relays of an earlier run come first, for their clock may be another.
 """
 
 import heapq
@@ -61,7 +61,7 @@ class SegmentStart(NamedTuple):
 
 
 class SpoolFollower:
-    """The segments of one relay."""
+    """A follower of the segments of one relay."""
 
     def __init__(self, folder: Path, relay: str, start: SegmentStart) -> None:
         self.folder, self.relay = folder, relay
@@ -89,7 +89,7 @@ class SpoolFollower:
                 return
 
     def take(self, until_ns: int) -> Iterable[SpoolRead]:
-        """What happened up to then. It counts as taken at once."""
+        """Take what happened up to then. It counts as taken at once."""
         if not self._held or self._held[0].ns > until_ns:
             return ()
         if self._held[-1].ns <= until_ns:
@@ -105,7 +105,7 @@ class SpoolFollower:
 
     @property
     def segment(self) -> int:
-        """The first one that is needed for what was not taken yet. All before it have been read to their ends."""
+        """The first segment that is needed for what was not taken yet. All before it have been read to their ends."""
         return (self._held[0].segment if self._held else self._reading) or self._start.segment
 
     @property
@@ -117,7 +117,7 @@ class SpoolFollower:
         return self._held[0].ns if self._held else None
 
     def backlog_bytes(self) -> int:
-        """What was not taken yet."""
+        """How many bytes were not taken yet."""
         numbers = segments_of(self.folder).get(self.relay, [])
         sizes = (
             platform.size_of(segment_path(self.folder, self.relay, number))
@@ -136,7 +136,7 @@ class SpoolFollower:
             self._fd = -1
 
     def _read_on(self) -> bool:
-        """`False` if there is nothing more for now."""
+        """Read further. `False` if there is nothing more for now."""
         if self._fd < 0 and not self._open():
             return False
         gone = self.gone  # before the last look at the file
@@ -202,7 +202,7 @@ class SpoolFollower:
 
 
 class Spools:
-    """All relays of a log folder."""
+    """The spools of all relays of a log folder."""
 
     def __init__(self, folder: Path, starts: Mapping[str, SegmentStart]) -> None:
         self.folder = folder
@@ -215,13 +215,13 @@ class Spools:
         self._old = deque(old)
 
     def scan(self) -> None:
-        """Find relays that have begun since."""
+        """Find relays that have begun since the last scan."""
         for relay, numbers in segments_of(self.folder).items():
             if relay not in self.followers:
                 self.followers[relay] = SpoolFollower(self.folder, relay, SegmentStart(segment=numbers[0]))
 
     def batch(self, now_ns: int) -> Iterable[SpoolRead]:
-        """What may be taken now, all of it to be iterated over before the next."""
+        """The entries that may be taken now. Iterate over all of them before the next call."""
         while self._old:
             first = self._old[0]
             first.fill()
@@ -238,7 +238,7 @@ class Spools:
 
     @staticmethod
     def _horizon(follower: SpoolFollower, now_ns: int) -> int:
-        """Up to when nothing of this relay can come any more."""
+        """The time up to which nothing more can come from this relay."""
         return 1 << 64 if follower.gone else max(follower.latest_ns, now_ns - WATERMARK_NS)
 
     def forget(self, relay: str) -> None:
@@ -246,7 +246,7 @@ class Spools:
 
 
 def _read_entries(fd: int, offset: int) -> list[tuple[Entry, int]]:
-    """Some entries from there on, each with how far it ends behind `offset`; none if no whole one follows."""
+    """Some entries from there on, each with how far it ends behind `offset`; empty if no whole one follows."""
     data = os.pread(fd, READ_BYTES, offset)
     if len(data) >= HEAD.size:
         length, _ = HEAD.unpack_from(data)
@@ -275,7 +275,8 @@ class Oldest(NamedTuple):
 
 
 def oldest_entries(folder: Path) -> dict[str, Oldest]:
-    """By relay, in all files of the spool that hold entries. What cannot be read is left out."""
+    """The oldest entry of each relay, in all files of the spool that hold entries. Files that cannot be read are left
+    out."""
     by_relay: dict[str, Oldest] = {}
     for path in folder.iterdir():
         if not (_SEGMENT.fullmatch(path.name) or path.suffix == ".carried"):
@@ -289,7 +290,7 @@ def oldest_entries(folder: Path) -> dict[str, Oldest]:
 
 
 def head_of(path: Path) -> SpoolSegment | None:
-    """The first frame of a segment, or of a carried file. None if it cannot be read."""
+    """The first frame of a segment, or of a carried file. `None` if it cannot be read."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
@@ -323,8 +324,8 @@ def carry(
 ) -> None:
     """Write the frames of these calls to a new file, synced. Raises `OSError`.
 
-    It is read as a segment is; a `Segment` frame stands wherever the numbers leap. Of the calls in `let_go` no data
-    is written, but that it is missing.
+    It is read as a segment is; a `SpoolSegment` frame stands wherever the numbers leap. For the calls in `let_go` no
+    data is written, only that it is missing.
     """
     to.unlink(missing_ok=True)
     held = platform.open_file(to, create=True, top=to.parent.parent)

@@ -1,10 +1,10 @@
 """The spool, the relay's side: frames go to disk, and nobody waits for it.
 
-`put` packs a frame and leaves it in memory; one thread appends what has gathered to the newest segment, about every
-10 ms. A disk that is slow or full delays that thread alone. What then does not fit into memory is dropped, counted by
-call, and marked on the spool by `Dropped` frames as soon as the thread gets on.
+`put` packs a frame and leaves it in memory; one thread appends what has gathered to the newest segment, about every 10
+ms. A disk that is slow or full delays that thread alone. Frames that then do not fit into memory are dropped, counted
+by call, and marked on the spool by `Dropped` frames as soon as the thread can write again.
 
-`<relay>.lock` is held for as long as the relay lives. It is there before the first segment, so whoever finds
+`<relay>.lock` is held for as long as the relay lives. It exists before the first segment, so a process that finds
 segments and can take the lock knows that nothing will be added to them.
 """
 
@@ -88,7 +88,7 @@ def _make_folder(folder: Path) -> None:
 
 
 def _hide_from_git(path: Path) -> None:
-    """Unless there is one: it is ours, or the user's, and stays as it is."""
+    """Write a `.gitignore`, unless one exists: that one is ours, or the user's, and stays as it is."""
     try:
         held = platform.open_file(path, create=True)
     except FileExistsError:
@@ -122,7 +122,7 @@ class SpoolStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Drops:
-    """What was dropped of one call. Its end is kept: without it the recorder would wait for ever."""
+    """The frames of one call that were dropped. Its end is kept: without it the recorder would wait for ever."""
 
     __slots__ = ("bytes", "end", "frames")
 
@@ -132,7 +132,7 @@ class _Drops:
 
 
 class Spool:
-    """For one relay, used by one thread of it. `folder` is that of `spool_folder`; raises `StoreError`.
+    """The spool of one relay, used by one thread of it. `folder` is that of `spool_folder`; raises `StoreError`.
 
     `begun_anew` is called when a folder that was removed has been made again, and must not raise.
     """
@@ -156,7 +156,7 @@ class Spool:
         self._segment_bytes, self._segment_seconds = segment_bytes, segment_seconds
         self._idle_seconds = min(IDLE_SECONDS, segment_seconds)
         self._credentials: OrderedDict[bytes, int] = OrderedDict()  # those asked for last, by index
-        self._lasting: OrderedDict[bytes, int] = OrderedDict()  # those of them that were told as lasting
+        self._lasting: OrderedDict[bytes, int] = OrderedDict()  # those of them that were sent as lasting
         self._indexes = 0
         self._handover = threading.Lock()  # held for a few statements, never while something is written
         self._waiting: list[bytes] = []  # head, body, head, body
@@ -182,7 +182,7 @@ class Spool:
     # ------------------------------------------------------------ the relay's thread
 
     def put(self, *frames: AnyFrame) -> None:
-        """Frames of one call, as one entry. Takes no time that depends on the disk, and raises nothing."""
+        """Record frames of one call, as one entry. Takes no time that depends on the disk, and raises nothing."""
         try:
             head, body = pack(*frames)
             size = len(head) + len(body)
@@ -205,7 +205,8 @@ class Spool:
             log.exception("frames could not be recorded")
 
     def put_if_room(self, frame: AnyFrame) -> bool:
-        """`put` it only where calls need neither the memory nor the disk. `False` if not."""
+        """Record a frame with `put`, but only where calls need neither the memory nor the disk. `False` if it was not
+        recorded."""
         spare = not (self._problem or self._drops or self._stop.is_set())
         if not spare or self._waiting_bytes > self._memory_bytes // SPARE_SHARE:
             return False
@@ -217,7 +218,8 @@ class Spool:
         return True
 
     def credential(self, value: bytes, *, lasting: bool = False) -> int:
-        """What stands for the value in a `Mask`. The recorder is told the value before it reads such a frame."""
+        """The number that stands for the value in a `Mask`. The recorder gets the value before it reads such a
+        frame."""
         index = self._credentials.get(value, -REMEMBERED)
         is_new = index < self._indexes - REMEMBERED // 2
         if is_new:
@@ -249,7 +251,7 @@ class Spool:
         )
 
     def close(self, timeout_seconds: float = 5.0) -> bool:
-        """Write what is left and let the relay's lock go. `False` if the disk did not take all of it."""
+        """Write what is left and release the relay's lock. `False` if the disk did not take all of it."""
         self._give_up_at = time.monotonic() + timeout_seconds
         self._stop.set()
         self._wake.set()
@@ -259,7 +261,7 @@ class Spool:
         return done
 
     def _without_end(self, frames: Entry, head: bytes, body: bytes) -> tuple[Entry, bytes, bytes]:
-        """The end of a call that lacks something is to be read after that is said."""
+        """Hold back the end of a call that lacks frames: the recorder must read first that they are missing."""
         last, call = frames[-1], frames[0].call
         if not isinstance(last, CallEnd) or not (call in self._drops or 0 in self._drops):
             return frames, head, body
@@ -308,7 +310,8 @@ class Spool:
             self._stop.set()  # what comes is dropped, and counted
 
     def _sleep(self) -> None:
-        """Until something is put. While calls come this is not done: to be woken would cost each of them time."""
+        """Sleep until something is put. The thread does not sleep while calls come: waking it would cost each of them
+        time."""
         self._wake.clear()
         self._asleep = True
         if not (self._waiting or self._drops or self._look_at_disk or self._stop.is_set()):
@@ -348,7 +351,7 @@ class Spool:
         self._disk_is_spare = self._has_spare_disk()
 
     def _begin(self, segment: int) -> None:
-        """In a folder that may have to be made."""
+        """Begin a segment, in a folder that may have to be made."""
         _make_folder(self.folder)
         lock_path(self.folder, self.relay).unlink(missing_ok=True)
         self._lock = platform.open_file(
@@ -361,7 +364,7 @@ class Spool:
         self._begin_segment(segment)
 
     def _stay(self) -> None:
-        """If somebody has removed the log folder, or moved it away, a new one is begun."""
+        """Begin a new log folder if somebody has removed it, or moved it away."""
         if self._segment_file and not platform.is_same_file(self._segment_file):
             self._segment_file = None
             self._insist(lambda: self._begin(self._segment + 1))
@@ -407,7 +410,7 @@ class Spool:
         try:
             space = os.statvfs(self.folder)
         except FileNotFoundError:
-            return self._disk_bytes * DISK_SHARE  # removed this moment; it will be begun anew
+            return self._disk_bytes * DISK_SHARE  # removed this moment; it will be made again
         return space.f_bavail * space.f_frsize
 
     def _begin_segment(self, number: int) -> None:
@@ -432,7 +435,7 @@ class Spool:
         self._idle_at = self._segment_ends_at
 
     def _insist_on(self, buffers: list[bytes]) -> None:
-        """Write them all. What a write cut off is continued where it ended, however long that takes."""
+        """Write all buffers. A write that was cut short is continued where it ended, however long that takes."""
         left: list[bytes | memoryview] = list(buffers)
         assert self._segment_file
         fd = self._segment_file.fd
@@ -462,12 +465,12 @@ class Spool:
 
 
 class _GaveUpError(Exception):
-    """The relay ends and the disk still fails."""
+    """The relay ends while the disk still fails."""
 
 
 def _slices(batch: list[bytes]) -> Iterator[list[bytes]]:
-    """Entries, head and body together, that are written at once. They leave the batch: what is written is to be freed,
-    for as much again may come meanwhile."""
+    """Yield entries, head and body together, to be written at once. They are removed from the batch, so that what is
+    written is freed: as much again may come meanwhile."""
     while batch:
         end = size = 0
         while end < min(len(batch), MOST_BUFFERS) and size < MOST_BYTES:
@@ -495,7 +498,7 @@ class _Holder(msgspec.Struct, frozen=True):
 
 
 class Owner:
-    """Held by the proxy that records to a log folder."""
+    """The ownership of a log folder by the proxy that records to it."""
 
     def __init__(self, held: platform.Held) -> None:
         self._held = held
@@ -508,7 +511,7 @@ class Owner:
         self._say()
 
     def stay(self) -> None:
-        """If the folder was removed, or moved away, own the one in its place; make it if there is none.
+        """Take the folder over again if it was removed or moved away; make it if there is none in its place.
 
         Raises `OSError`.
         """
@@ -533,10 +536,10 @@ class Owner:
 
 
 def own(log_dir: Path, folders: Sequence[str] = ()) -> Owner:
-    """Be the one proxy of a log folder. Raises `StoreError`, which says who is.
+    """Become the one proxy of a log folder. Raises `StoreError`, which names the proxy that owns it.
 
-    `folders`: those that will be written to. The log folder may be a link, for its user chose it; these may not: a
-    repository can bring them along.
+    `folders`: those that will be written to. The log folder may be a link, for the user chose it; these may not: a
+    repository can contain such links.
     """
     layout.prepare_log_folder(log_dir)
     folder = spool_folder(log_dir)
@@ -567,7 +570,7 @@ def own(log_dir: Path, folders: Sequence[str] = ()) -> Owner:
 
 
 def _special_files(folder: Path) -> list[Path]:
-    """FIFOs, sockets and devices among the files of the spool: whoever reads one may wait for ever."""
+    """FIFOs, sockets and devices among the files of the spool: a reader of one may wait for ever."""
     if not folder.is_dir():
         return []
     modes = {path: os.lstat(path).st_mode for path in sorted(folder.iterdir())}
@@ -579,7 +582,7 @@ def _special_files(folder: Path) -> list[Path]:
 
 
 def _links(log_dir: Path, folders: Sequence[str]) -> Iterator[Path]:
-    """Folders of ours that are links, and those in them."""
+    """Yield our folders that are links, and the bodies folders in them that are."""
     for folder in (log_dir / name for name in folders):
         if folder.is_symlink():
             yield folder

@@ -1,4 +1,4 @@
-"""What kind of call it is: by its path, then by the shapes that the clients' calls were seen to have."""
+"""The kind of a call: by its path, then by the shapes that clients' calls were observed to have."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -35,7 +35,8 @@ _COUNTS_TOKENS = (
 
 
 def api_of(method: str, path: str, *, message: bool = False) -> Api | None:
-    """Of a call that is tracked. `message`: of a WebSocket; its upgrade is not."""
+    """The API of a call that is tracked; `None` for others. `message`: the call is a message of a WebSocket; the
+    upgrade itself is not tracked."""
     path = path.partition("?")[0]
     if path.endswith(_COUNTS_TOKENS):
         return None
@@ -46,7 +47,7 @@ def api_of(method: str, path: str, *, message: bool = False) -> Api | None:
 
 
 def untracked_kind(method: str, path: str) -> Kind:
-    """Of a call that is logged and not tracked."""
+    """The kind of a call that is logged but not tracked."""
     path = path.partition("?")[0].rstrip("/")
     if method == "HEAD" or (method == "GET" and path in ("", "/api/hello")):
         return "probe"

@@ -1,16 +1,17 @@
 """Fingerprint v1: the state of a conversation after each of its messages, as a chain of HMACs.
 
-Clients send the history again with every call, and not quite as it was. What they were seen to change is taken out
-before it is hashed, nothing else; `CANONICAL` holds one function per API:
+Clients send the history again with every call, and not quite as it was. The changes that they were observed to make are
+removed before hashing, nothing else; `CANONICAL` holds one function per API:
 
 - messages: role and content are kept. `cache_control` moves to the newest block, and where it leaves, a lone text block
   becomes a string. The input of a tool use comes back with defaults added, so a tool use is its type, id and name.
   Thinking comes back with its signature as it was. Empty texts, which the API refuses, are not sent back; nor are
   fields that are null.
-- chat: arguments of tool calls are serialised anew, so a tool call is its id and name. No content, `null` and `""` are
-  one. Fields beside these (`refusal`, `reasoning_content`) are the answer's alone.
+- chat: arguments of tool calls are serialised again, so a tool call is its id and name. No content, `null` and `""` are
+  the same. Fields beside these (`refusal`, `reasoning_content`) are the answer's alone.
 - responses: items come back in order, reasoning too, which gains `"content": null`. Over a WebSocket they gain fields
-  that Codex has for itself; ids and `status` go where nothing is stored. A function call is its type, call id and name.
+  that are Codex's own; ids and `status` are dropped where nothing is stored. A function call is its type, call id and
+  name.
 - gemini: function calls gain an id and a signature, responses to them change theirs and are sent twice after a resume;
   thoughts are not sent back.
 
@@ -53,7 +54,8 @@ class Fingerprints:
         self._before: dict[bytes, tuple[bytes, bool]] = {}  # the older generation
 
     def start(self, api: Api, after: str | None = None) -> bytes:
-        """The state before the first unit; `after`: the response it follows, of which nothing else is known."""
+        """The state before the first unit. `after`: the response that the request follows, of which nothing else is
+        known."""
         return self._hmac(f"{PREFIX}{api}:{after}".encode()) if after else self._starts[api]
 
     def roll(self, api: Api, state: bytes, units: Sequence[msgspec.Raw]) -> Rolled:
@@ -79,7 +81,8 @@ class Fingerprints:
         return Rolled(states, first, is_answer)
 
     def after(self, api: Api, state: bytes, answer: Mapping[str, Any]) -> bytes | None:
-        """The state after an answer in the shape of the API's whole response or of its message; None if it is empty."""
+        """The state after an answer in the shape of the API's whole response or of its message; `None` if the answer is
+        empty."""
         before = state
         for unit in _units_of(api, answer):
             state, _ = self._next(api, state, unit, b"")
@@ -118,7 +121,7 @@ def hex_text(state: bytes) -> str:
 
 
 def state_of(fingerprint: str | None) -> bytes | None:
-    """None for one of another version."""
+    """The state in a fingerprint; `None` for a fingerprint of another version."""
     if fingerprint is None or not fingerprint.startswith(PREFIX):
         return None
     try:
@@ -252,7 +255,7 @@ CANONICAL: Mapping[Api, Callable[[Json], Json]] = {
 
 
 def _units_of(api: Api, answer: Mapping[str, Any]) -> list[Json]:
-    """The units by which an answer comes back in the next request."""
+    """The units that an answer becomes in the next request."""
     if api == "responses":
         return _dicts(answer.get("output"))
     if api == "chat" and "choices" in answer:

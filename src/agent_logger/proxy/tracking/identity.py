@@ -1,7 +1,7 @@
-"""Who is asking, and the client's own name for its session.
+"""The agent that sends a request, and the client's own name for its session.
 
-The order is that of how much a name can be trusted: first what coding agents send for this purpose, last what gateways
-are told. `user` is a person and `X-Client-Request-Id` a call; neither names a session.
+Names are tried in the order of trust: first those that coding agents send for this purpose, last those that are meant
+for gateways. `user` is a person and `X-Client-Request-Id` a call; neither names a session.
 """
 
 import re
@@ -33,7 +33,7 @@ _NAMED = re.compile(rb"\r\n(?=[%b])((?i:%b)):([^\r]*)" % (_INITIALS, "|".join(so
 
 
 def headers_of(lines: bytes) -> dict[str, str]:
-    """Of a head's lines, each behind a CRLF, those that tracking reads."""
+    """The headers that tracking reads, from the lines of a head, each after a CRLF."""
     named = _NAMED.findall(lines)
     return {name.decode().lower(): content.decode("latin-1").strip() for name, content in named}
 
@@ -72,7 +72,7 @@ def _agent(agent_text: str) -> str | None:
 
 
 def identify(headers: Headers, body: RequestBody | None, agent: str | None) -> Identity | None:
-    """The client's own name for the session. Links to earlier responses are not looked at here."""
+    """The client's own name for the session. Links to earlier responses are not considered here."""
     for candidate in AGENTS:
         for name in candidate.wire.session_headers:
             if session := named_id(headers.get(name)):
@@ -93,7 +93,7 @@ def of_gateway(headers: Headers) -> Identity | None:
 
 
 def agent_id(headers: Headers) -> str | None:
-    """Of the sub-agent that asks."""
+    """The id of the sub-agent that sends the request; `None` if a main agent does."""
     for wire in _WITH_AGENT_HEADER:
         name = named_id(headers.get(wire.agent_header or ""))
         if name and (wire.agent_header not in wire.session_headers or _is_other(name, wire, headers)):
@@ -102,7 +102,7 @@ def agent_id(headers: Headers) -> str | None:
 
 
 def _is_other(name: str, wire: WireIdentity, headers: Headers) -> bool:
-    """The header may name the session itself: what is another name is that of a sub-agent."""
+    """Whether the name is a sub-agent's: the header may name the session itself, so only another name counts."""
     own = (headers.get(header) for header in wire.session_headers if header != wire.agent_header)
     session = next(filter(None, own), None)
     return session is not None and session != name

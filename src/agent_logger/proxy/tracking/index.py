@@ -1,6 +1,6 @@
 """What is known of sessions, in memory: their branches, calls, and the states that conversations were in.
 
-All branches of one session (its `root`) come into memory and leave it together: whoever finds one knows them all.
+All branches of one session (its `root`) enter and leave memory together: a caller that finds one has them all.
 """
 
 from collections import OrderedDict
@@ -15,7 +15,7 @@ MOST_TWINS = 64  # calls in one state that are looked at for want of a name
 
 
 def root_of(session: str) -> str:
-    """Branches are named after the session, however deep: `<root>_b7`."""
+    """The root of a session's name. Branches are named after the session, however deep: `<root>_b7`."""
     root, mark, number = session.rpartition("_b")
     return root if mark and number.isdecimal() else session
 
@@ -49,13 +49,13 @@ class CallRow:
 
     @property
     def leads(self) -> bool:
-        """Whether a conversation can go on from it: not from side calls, nor from what was asked for a summary."""
+        """Whether a conversation can continue from the call: not from side calls, nor from a request for a summary."""
         return self.thread != "side" and self.kind != "compact"
 
 
 @dataclass(slots=True, eq=False)
 class Branch:
-    """One log."""
+    """The calls of one log."""
 
     name: str
     provider: str
@@ -111,7 +111,7 @@ class HistoryIndex:
         return self._clients.get(client, {})
 
     def at(self, state: bytes, roots: Collection[str] = ()) -> Sequence[CallRow]:
-        """The calls that were in this state: all of these roots', or the newest of all."""
+        """The calls that were in this state: all those of the given roots, or the newest of any root."""
         if not roots:
             return self._states.get(state, ())
         return [row for root in roots for row in self.roots[root].states.get(state, ())]
@@ -129,7 +129,8 @@ class HistoryIndex:
         branch.active = branch.last_activity, 0
 
     def touch(self, branch: Branch, ts: str) -> None:
-        """In the order of events, also while the clock is behind what it said; over a restart it must be believed."""
+        """Mark a branch as the last active one. The order is that of events, even while the clock is behind an earlier
+        time; after a restart only the clock's times are known."""
         latest, number = self._active
         self._active = branch.active = max(latest, ts), number + 1
         self.roots.move_to_end(branch.root)
@@ -161,7 +162,8 @@ class HistoryIndex:
     # ------------------------------------------------------------ forgetting
 
     def forget_oldest(self, most_rows: int) -> bool:
-        """Down to nine tenths of that, but nothing that the table does not have. Whether anything was forgotten."""
+        """Forget the oldest sessions, down to nine tenths of `most_rows`, but nothing that the table does not have.
+        Returns whether anything was forgotten."""
         forgotten = False
         for name in self._clean_roots() if self.weight > most_rows else ():
             self._forget(name)
@@ -172,7 +174,7 @@ class HistoryIndex:
 
     @property
     def weight(self) -> int:
-        """In rows."""
+        """How much memory the index takes, counted in rows."""
         return self.row_count + 2 * len(self.branches)
 
     def _clean_roots(self) -> list[str]:

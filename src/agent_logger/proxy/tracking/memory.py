@@ -1,8 +1,8 @@
 """All that is known of sessions: in memory, behind it the table, behind that the logs.
 
-Decisions are made in memory. What changes is written to the table later, many calls at once, whenever it can be written
-to; what left memory is read from it again. A table that is lost is made anew from memory at once, and where memory did
-not hold everything, from the logs, a piece with each commit.
+Decisions are made in memory. Changes are written to the table later, many calls at once, whenever it can be written to;
+what left memory is read from it again. A table that is lost is rebuilt from memory at once, and where memory did not
+hold everything, from the logs, a piece with each commit.
 """
 
 import contextlib
@@ -50,7 +50,8 @@ Logs = Callable[[], Iterable[Log]]  # all there are, the newest first
 
 
 class Memory:
-    """`fingerprints`: for answers that an older recorder wrote down without one, though they had ended."""
+    """The memory of a tracker. `fingerprints`: for answers that an older recorder logged without one, though they had
+    ended."""
 
     def __init__(
         self,
@@ -75,7 +76,7 @@ class Memory:
 
     @property
     def is_committed(self) -> bool:
-        """Whether nothing would be missing at the next start. A table that is not whole is made anew then."""
+        """Whether nothing would be missing at the next start. A table that is not whole is rebuilt then."""
         return self._table is None or not self._is_whole or not self.index.changed_branches
 
     # ------------------------------------------------------------ asking
@@ -103,7 +104,7 @@ class Memory:
         return row
 
     def fetch(self, rolled: Rolled, *, any_outcome: bool = False) -> None:
-        """Have in memory what a call may go on from, or be the retry of."""
+        """Load into memory what a call may continue, or be the retry of."""
         if self._complete or self._table is None:
             return
         *before, state = rolled.states
@@ -152,7 +153,7 @@ class Memory:
         index.touch(branch, ts)
 
     def learn(self, provider: str, session: str, record: Record) -> None:
-        """A record that stands in a log. To learn it twice changes nothing."""
+        """Learn from a record in a log. Learning it twice changes nothing."""
         branch = self.branch(session)
         if isinstance(record, WireStart):
             if branch is None:
@@ -182,7 +183,7 @@ class Memory:
                 self.note_answer(branch, row, outcome, after, record.message_id, record.ts)
 
     def _state_after(self, row: CallRow, endpoint: "_Endpoint", record: Response) -> bytes | None:
-        """With an answer whose record has no fingerprint; none if something was taken out of it."""
+        """The state after an answer whose record has no fingerprint; `None` if something was redacted in the answer."""
         message = _message(record)
         api = api_of(endpoint.method, endpoint.path, message=endpoint.websocket)
         if not self._fingerprints or not api or record.redactions or not isinstance(message, dict):
@@ -192,7 +193,7 @@ class Memory:
     # ------------------------------------------------------------ the table
 
     def commit(self, now: float, *, at_once: bool = False) -> None:
-        """Write what is new if that is due, and the table can be written to; `now`: monotonic seconds. Never raises."""
+        """Write what is new if that is due and the table can be written to. `now`: monotonic seconds. Never raises."""
         table = self._table
         if table is None:
             self.index.changed_branches.clear()
@@ -235,7 +236,8 @@ class Memory:
                 self._complete = False
 
     def _shed(self) -> None:
-        """Memory is bounded also while nothing can be written: what is dropped is in the logs."""
+        """Drop the oldest sessions, so that memory is bounded even while nothing can be written: they are in the
+        logs."""
         index = self.index
         if index.weight > MOST_UNWRITTEN * self._most_rows:
             index.changed_branches.clear()
@@ -244,7 +246,7 @@ class Memory:
             self._complete, self._is_lost = False, True
 
     def _open(self, table: Table) -> None:
-        """What was active last comes into memory."""
+        """Open the table, and load the sessions that were active last."""
         try:
             table.open()
             self.uses.load(table.uses())
@@ -256,7 +258,7 @@ class Memory:
             self._make_anew(table)
 
     def _make_anew(self, table: Table) -> None:
-        """What memory has is there with the next commit; the rest is read from the logs."""
+        """Rebuild the table. The next commit writes what memory has; the rest is read from the logs."""
         index = self.index
         index.changed_branches |= dict.fromkeys(index.branches.values())
         index.changed_rows |= {
@@ -272,7 +274,7 @@ class Memory:
             self._restore(table)
 
     def _load_recent(self, table: Table) -> None:
-        """The latest active sessions, as many as fit; they are the last to leave."""
+        """Load the most recently active sessions, as many as fit; they are the last to be forgotten."""
         for root in table.roots():
             if self.index.weight > self._most_rows * 0.9:
                 self._complete = False
@@ -290,7 +292,8 @@ class Memory:
                 self.index.add_row(row)
 
     def _ask(self, question: Callable[[Table], T]) -> T | None:
-        """What the table says. While it cannot be asked, memory is all there is; `commit` sees to the rest."""
+        """Ask the table. `None` while it cannot be asked: then memory is all there is, and `commit` repairs the
+        table."""
         if self._table is None:
             return None
         try:
@@ -318,7 +321,7 @@ class Memory:
             self._is_whole = True
 
     def _restored(self) -> Iterator[None]:
-        """Stops after every piece."""
+        """Read sessions from the logs, and yield after every piece."""
         budget = RESTORE_BYTES
         for provider, name, lines in self._logs():
             if name in self.index.branches:
@@ -370,7 +373,7 @@ class _Endpoint(NamedTuple):
 
 
 def _has_ended(provider: str, endpoint: _Endpoint | None, record: Response) -> bool:
-    """Whether an answer has, of which its record says that it has not."""
+    """Whether an answer has ended, although its record says that it has not."""
     dialect = dialect_of(provider, endpoint.path) if endpoint else None
     return is_complete(record, dialect, websocket=bool(endpoint and endpoint.websocket))
 

@@ -1,4 +1,4 @@
-"""Where a call's history meets what is known."""
+"""The search for earlier calls that a call's history continues."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from agent_logger.proxy.tracking.index import Branch, CallOutcome, CallRow, Hist
 
 @dataclass(slots=True)
 class HistoryMatch:
-    """A call whose state the history begins with."""
+    """A call whose state is a beginning of the history."""
 
     row: CallRow
     units: int = 0  # how many of the history it covers
@@ -27,7 +27,8 @@ class ForkPoint:
 
 @dataclass(slots=True)
 class HistorySearch:
-    """`origin` is the call whose answer the client says it follows; its state comes before the first of `rolled`."""
+    """A search in one history. `origin` is the call whose answer the client says it follows; its state comes before the
+    first of `rolled`."""
 
     index: HistoryIndex
     provider: str
@@ -38,7 +39,7 @@ class HistorySearch:
     def attempt(
         self, group: Collection[Branch] | None, thread: str, outcomes: Collection[CallOutcome]
     ) -> HistoryMatch | None:
-        """The earlier call with the same history, if that is how the last such call of its branch came out."""
+        """The earlier call with the same history, if the last such call of its branch had one of these outcomes."""
         state = self.rolled.states[-1]
         rows = self.index.at(state, _roots(group))
         if not rows:
@@ -56,9 +57,9 @@ class HistorySearch:
     def longest(
         self, group: Collection[Branch] | None, thread: str | None, *, need_answer: bool
     ) -> HistoryMatch | None:
-        """Of the calls with the longest state that the history goes on from: one that its thread stands at, then the
-        one last active; of any thread, if none is given. Twins (same folder, prompt and answers) are in one state at
-        the same time, or one after the other; a call that is in a state itself does not go on from it."""
+        """The call with the longest state that the history continues, of any thread if none is given. If there are
+        several: a call that its thread stands at, then the one last active. Twins (same folder, prompt and answers) are
+        in one state at the same time, or one after the other; a call that is itself in a state does not continue it."""
 
         def fits(row: CallRow) -> bool:
             return thread in (None, row.thread) and row.leads and self._is_in(row, group)
@@ -75,11 +76,11 @@ class HistorySearch:
         return match is not None
 
     def goes_on(self, match: HistoryMatch) -> bool:
-        """Whether its thread stands where the history goes on from."""
+        """Whether the thread of the match stands where the history continues from."""
         return self._stands_at(match.row, match.units)
 
     def among(self, attempt: HistoryMatch, match: HistoryMatch | None) -> HistoryMatch:
-        """The retry of a call, or what its twin has come to: the one last active."""
+        """The call that is retried, or the one that its twin has reached since: the one last active."""
         if match is None or not self.goes_on(match):
             return attempt
         retried = [attempt.row, *attempt.others]
@@ -91,7 +92,7 @@ class HistorySearch:
         return HistoryMatch(best, units, [row for row in (*retried, *rest) if row is not best])
 
     def has_answer(self, match: HistoryMatch) -> bool:
-        """Whether what the two share is more than questions: these are kept when a conversation is summed up."""
+        """Whether the two share more than questions: a summary of a conversation keeps the questions."""
         first = self.rolled.first_answer
         return bool(self.origin and self.origin.leads) or (first is not None and first < match.units)
 
@@ -119,7 +120,7 @@ class HistorySearch:
     def _states(
         self, roots: Collection[str], *, need_answer: bool
     ) -> Iterator[tuple[int, Sequence[CallRow]]]:
-        """From the longest on; those that nobody was in are left out."""
+        """Yield the states of the history, the longest first; states that no call was in are left out."""
         states, first = self.rolled.states, self.rolled.first_answer
         lowest = 0 if not need_answer or self.origin else len(states) if first is None else first
         for units in range(len(states) - 1, lowest, -1):
@@ -137,7 +138,7 @@ class HistorySearch:
         return self.origin.after if self.origin else None
 
     def _is_whole(self, row: CallRow, units: int) -> bool:
-        """Whether the history holds all that the call gave, and not only what it asked."""
+        """Whether the history holds the whole answer of the call, and not only its request."""
         return row.after is None or row.after == self._state(units)
 
     def _stands_at(self, row: CallRow, units: int) -> bool:
@@ -152,7 +153,7 @@ class HistorySearch:
 
 
 def _roots(group: Collection[Branch] | None) -> Collection[str]:
-    """One, but for a session that was begun anew while the table was being made."""
+    """The roots of a group: a single one, unless the session was begun again while the table was being rebuilt."""
     return {branch.root for branch in group} if group else ()
 
 

@@ -1,7 +1,7 @@
-"""`sessions.db`: what the tracker knows, kept over a restart. The one module here that touches a file.
+"""The file `sessions.db`: what the tracker knows, kept over a restart. The one module here that touches a file.
 
-It is a cache. All that is in it was read from the logs or can be; whoever finds it missing, damaged or of another
-version makes it anew.
+It is a cache. All that is in it was read from the logs or can be; a tracker that finds it missing, damaged or of
+another version rebuilds it.
 """
 
 import contextlib
@@ -74,15 +74,15 @@ CREATE INDEX idx_sessions_client ON sessions(client_id, provider);
 
 
 class TableBusy(Exception):  # noqa: N818 - not the table's fault, nor ours
-    """It cannot be used now; later perhaps."""
+    """The table cannot be used now; later perhaps."""
 
 
 class TableLost(Exception):  # noqa: N818
-    """It is missing, damaged, or of another version."""
+    """The table is missing, damaged, or of another version."""
 
 
 class Table:
-    """No method waits for a lock: each raises `TableBusy` or `TableLost`."""
+    """The table on disk. No method waits for a lock: each raises `TableBusy` or `TableLost`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -103,7 +103,7 @@ class Table:
             raise
 
     def create(self) -> None:
-        """An empty one, in the place of whatever is there."""
+        """Create an empty table, in the place of whatever is there."""
         self.close()
         try:
             for path in self._files():
@@ -116,7 +116,7 @@ class Table:
         self._mark(UNFINISHED)
 
     def finish(self) -> None:
-        """All that was there to be written has been."""
+        """Mark the table as whole: all that was there to be written has been."""
         self._mark(VERSION)
 
     def _mark(self, version: int) -> None:
@@ -124,7 +124,7 @@ class Table:
         self._script(f"PRAGMA user_version = {version}; PRAGMA wal_checkpoint(TRUNCATE);")
 
     def is_ours(self) -> bool:
-        """Whether the file that is there now is the one that is open, and looks like it."""
+        """Whether the file at the path is the one that is open, and has a version of ours."""
         try:
             return os.lstat(self.path).st_ino == self._inode and self._version() in (VERSION, UNFINISHED)
         except OSError:
@@ -132,7 +132,7 @@ class Table:
 
     def close(self) -> None:
         if self._connection:
-            with contextlib.suppress(sqlite3.Error):  # what it could not write will be made anew
+            with contextlib.suppress(sqlite3.Error):  # what it could not write will be rebuilt
                 self._connection.close()
             self._connection = None
 
@@ -140,7 +140,8 @@ class Table:
         return [self.path.with_name(self.path.name + ending) for ending in ("", "-wal", "-shm", "-journal")]
 
     def _is_foreign(self) -> bool:
-        """What is written to a link would go elsewhere, and SQLite follows them; what is read of a FIFO never comes."""
+        """Whether a file is not a plain file of ours: SQLite would write through a link to another place, and reading a
+        FIFO never ends."""
         for path in self._files():
             with contextlib.suppress(FileNotFoundError):
                 status = os.lstat(path)
@@ -173,7 +174,7 @@ class Table:
     # ------------------------------------------------------------ writing
 
     def write(self, branches: Iterable[Branch], rows: Iterable[CallRow], uses: Mapping[str, Use]) -> None:
-        """All of it or nothing."""
+        """Write all of it or nothing."""
         connection = self._open_connection()
         try:
             connection.execute("BEGIN IMMEDIATE")
@@ -193,7 +194,7 @@ class Table:
     # ------------------------------------------------------------ reading
 
     def roots(self) -> list[str]:
-        """The last active one first."""
+        """The roots of all sessions, the last active one first."""
         rows = self._all("SELECT root FROM sessions GROUP BY root ORDER BY max(last_activity) DESC")
         return [root for (root,) in rows]
 
@@ -210,7 +211,8 @@ class Table:
         return str(rows[0][0]) if rows else None
 
     def roots_at(self, state: bytes, *, unanswered: bool) -> list[str]:
-        """Of the newest sessions with a call in this state; or only with one that failed or was cut in it."""
+        """The roots of the newest sessions with a call in this state; `unanswered`: only with a call that failed or was
+        cut in it."""
         which = f"AND {_UNANSWERED}" if unanswered else ""
         sql = f"SELECT session_id FROM fingerprints WHERE fingerprint = ? {which} ORDER BY session_id DESC LIMIT ?"
         return list(
@@ -228,7 +230,7 @@ class Table:
         return None
 
     def load(self, root: str) -> list[tuple[Branch, list[CallRow]]]:
-        """Its branches, the one last active last, with their rows by number."""
+        """The branches of a root, the one last active last, each with its rows by number."""
         loaded = []
         branches = (
             f"{_GET_SESSION} WHERE id = ? OR (id > ? AND id < ? AND root = ?) ORDER BY last_activity, id"
@@ -244,7 +246,7 @@ class Table:
         return loaded
 
     def uses(self) -> dict[str, Use]:
-        """The last one last."""
+        """The tool uses, the last one last."""
         rows = self._all("SELECT id, session_id, seq FROM uses ORDER BY number")
         return {name: Use(session, seq) for name, session, seq in rows}
 
@@ -267,7 +269,7 @@ class Table:
 
 
 def _translated(error: Exception) -> Exception:
-    """A full disk and a lock pass; damage does not."""
+    """The error as one of ours: a full disk and a lock are temporary, damage is not."""
     code = getattr(error, "sqlite_errorcode", None)
     return TableLost(str(error)) if code is not None and code & 0xFF in _DAMAGED else TableBusy(str(error))
 

@@ -1,7 +1,7 @@
-"""Tool calls of the model's, by their ids: where a history came from that its client has changed since.
+"""Tool calls of the model, by their ids: they tell where a history came from that its client has changed since.
 
-When Claude Code takes a session up again, it may put its reminders elsewhere, and many a client cuts the beginning of a
-long history: then no state of it is known. But the ids of tool calls stay, and no vendor gives one twice.
+When Claude Code resumes a session, it may put its reminders elsewhere, and many clients cut the beginning of a long
+history: then no state of it is known. But the ids of tool calls stay, and no vendor gives one twice.
 """
 
 import re
@@ -18,14 +18,14 @@ _UNIQUE = re.compile(r"(?:toolu|tooluse|call|fc|chatcmpl-tool)[_-][A-Za-z0-9_-]{
 
 
 class Use(NamedTuple):
-    """The call that was answered with it."""
+    """The call whose answer contains the tool use."""
 
     session: str
     seq: int
 
 
 class Uses:
-    """The last ones. `changed`: of them, those that are not in the table."""
+    """The most recent tool uses. `changed`: those of them that are not in the table."""
 
     def __init__(self) -> None:
         self._uses: dict[str, Use] = {}
@@ -39,21 +39,21 @@ class Uses:
                 del uses[next(iter(uses))]
 
     def load(self, older: Mapping[str, Use]) -> None:
-        """What the table has."""
+        """Add the uses that the table has."""
         self._uses = _last({**older, **self._uses})
 
     def take_over(self, older: "Uses") -> None:
-        """What a log has that was read again. It is to be in the table, too."""
+        """Add the uses from a log that was read again, also to those that the table must get."""
         if older.changed and len(self._uses) < MOST_USES:
             self._uses = _last({**older.changed, **self._uses})
             self.changed = _last({**older.changed, **self.changed})
 
     def change_all(self) -> None:
-        """The table was lost."""
+        """Mark all uses as changed, because the table was lost."""
         self.changed = dict(self._uses)
 
     def last_in(self, units: Sequence[msgspec.Raw]) -> tuple[Use, int] | None:
-        """The last one that is known in a history, and how often the model spoke after it."""
+        """The last known use in a history, and how often the model spoke after it."""
         later = 0
         for unit in reversed(units) if self._uses else ():
             message = value(unit)
@@ -70,7 +70,7 @@ def _last(uses: dict[str, Use]) -> dict[str, Use]:
 
 
 def _ids(message: Mapping[str, Any]) -> Iterator[str]:
-    """Of an answer, or of a unit of a history, in any API."""
+    """Yield the ids of the tool calls in an answer, or in a unit of a history, in any API."""
     for field in ("content", "tool_calls", "output"):
         blocks = message.get(field)
         for block in blocks if isinstance(blocks, list) else ():

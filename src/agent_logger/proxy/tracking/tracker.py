@@ -1,22 +1,22 @@
-"""Which session, branch and thread a call belongs to, and how it goes on from what was before.
+"""Which session, branch and thread a call belongs to, and how it continues what was before.
 
 The order of evidence: the client's own name for the session; the response that the call says it follows; the longest
 known beginning of its history, which must hold an answer of the model; else the session is new. Within a session:
 
 | the call's history | it is |
 |---|---|
-| goes on from where the thread stands | continuation |
-| goes on from an earlier state | fork: a branch, a log of its own |
+| continues where the thread stands | continuation |
+| continues an earlier state | fork: a branch, a log of its own |
 | is that of an earlier call which failed, was cut, or is not answered yet | retry |
 | is not known | rewrite (compaction), or the start of a thread |
 
-The thread stands at its last call that was answered or is being answered. A call that failed or was cut moves nothing,
-but clients go on from it too, with or without what it asked.
+The thread stands at its last call that was answered or is being answered. A call that failed or was cut does not move
+it, but clients continue from such a call too, with or without what it asked.
 
-For each call the recorder asks `Tracker.request`, and appends `decision.before(request)` and the request's record. When
-the answer ends it calls `Tracker.answered`, and writes the fingerprint that this returns. `Tracker.commit` follows each
-batch. After a crash the records in the logs go to `Tracker.learn`, in their order; the answer to a request that is in
-the log already goes through `Tracker.resumed`.
+For each call the recorder calls `Tracker.request`, and appends `decision.before(request)` and the request's record.
+When the answer ends it calls `Tracker.answered`, and writes the fingerprint that this returns. `Tracker.commit` follows
+each batch. After a crash the records in the logs go to `Tracker.learn`, in their order; the answer to a request that is
+in the log already goes through `Tracker.resumed`.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -67,7 +67,8 @@ class TrackedAnswer:
 
 @dataclass(slots=True)
 class Decision:
-    """`session`: the name of its log, None for the provider's `unattributed`, which has no numbers from here."""
+    """The place of a call. `session`: the name of its log, `None` for the provider's `unattributed`, whose calls are
+    not numbered here."""
 
     kind: classify.Kind
     thread: str
@@ -113,7 +114,7 @@ class Decision:
 
     @property
     def of_request(self) -> Identity | None:
-        """What the request's record says of its identity: nothing where `session_start` says the same."""
+        """The identity in the request's record: `None` where `session_start` says the same."""
         own = self.branch.identity if self.branch else None
         return None if self.begins or self.session is None or self.identity == own else self.identity
 
@@ -123,8 +124,9 @@ Number = Callable[[str, str], int]
 
 
 class Tracker:
-    """`begin(asked, root, number)` names a log that is not there yet: a new session's, or with `root` its branch of
-    this number or a higher one. `number(provider, session)` is the number of the log's next call."""
+    """The tracker of sessions. `begin(request, root, number)` names a log that does not exist yet: a new session's, or
+    with `root` its branch of this number or a higher one. `number(provider, session)` is the number of the log's next
+    call."""
 
     def __init__(self, key: bytes, begin: Begin, number: Number, memory: Memory | None = None) -> None:
         self.memory = memory or Memory()
@@ -147,7 +149,7 @@ class Tracker:
         return self._numbered(tracked, decision, None)
 
     def answered(self, decision: Decision, answer: TrackedAnswer) -> str | None:
-        """The fingerprint of the state after it."""
+        """Note an answer. Returns the fingerprint of the state after it."""
         branch = self.memory.branch(decision.session) if decision.session else None
         if branch is None:
             return None
@@ -163,7 +165,7 @@ class Tracker:
         return hex_text(after) if after else None
 
     def learn(self, provider: str, session: str, record: Record) -> None:
-        """A record that was found in a log. To learn it twice changes nothing."""
+        """Learn from a record that was found in a log. Learning it twice changes nothing."""
         self.memory.learn(provider, session, record)
         branch = self.memory.branch(session)
         if isinstance(record, Response) and isinstance(record.message, msgspec.Raw):
@@ -176,7 +178,7 @@ class Tracker:
         return Decision("other", "side", session, seq, api=classify.api_of(method, path, message=message))
 
     def commit(self, now: float, *, at_once: bool = False) -> None:
-        """After a batch; `now` in seconds, monotonic. `at_once` before a checkpoint. Never raises."""
+        """Commit a batch. `now` is in seconds, monotonic; `at_once` before a checkpoint. Never raises."""
         self.memory.commit(now, at_once=at_once)
 
     def _tracked(
@@ -218,10 +220,10 @@ class Tracker:
     def _unnamed_agent(
         self, group: Collection[Branch], units: Sequence[msgspec.Raw], search: HistorySearch
     ) -> str | None:
-        """The tool call that started the sub-agent that asks, if it does not say so.
+        """The tool call that started the sub-agent that sends the request, if the request does not name it.
 
-        A person's prompt may be passed on word for word. So what is known of the conversation, once it was answered,
-        says more than its prompt.
+        A person's prompt may be passed on word for word. So the known history of the conversation, once it was
+        answered, is better evidence than its prompt.
         """
         own = [branch for branch in group if wire_of(branch.agent).matches_agents_by_prompt]
         calls = (self._unnamed.asking(root, units) for root in {branch.root for branch in own})
@@ -267,7 +269,8 @@ class Tracker:
     def _start_thread(
         self, request: TrackedRequest, decision: Decision, group: Collection[Branch], search: HistorySearch
     ) -> None:
-        """Of a session that is new, or had other threads only. It may have begun as a fork of another."""
+        """Start a thread of a session that is new, or had other threads only. It may have begun as a fork of
+        another."""
         self.memory.fetch(search.rolled)
         decision.link, decision.branch = "start", _last_active(group) if group else None
         if decision.kind == "main" and (match := search.longest(None, "main", need_answer=True)):
@@ -307,7 +310,7 @@ class Tracker:
     # ------------------------------------------------------------ both
 
     def _came_from(self, request: TrackedRequest, search: HistorySearch) -> ForkPoint | None:
-        """Where a history began that nobody knows as it is, by the ids of the tool calls in it."""
+        """The origin of a history that is not known as it is, found by the ids of the tool calls in it."""
         if search.rolled.first_answer is None or (use := self.memory.uses.last_in(search.units)) is None:
             return None
         (session, seq), later = use
@@ -337,7 +340,7 @@ class Tracker:
         self._start_log(request, decision)
 
     def _attach(self, request: TrackedRequest, decision: Decision, identity: Identity | None) -> None:
-        """By its name alone, to the branch last active. The first call with a name begins its log."""
+        """Attach the call by its name alone, to the branch last active. The first call with a name begins its log."""
         if identity is None:
             return
         decision.identity = identity
@@ -383,7 +386,7 @@ class Tracker:
         return decision
 
     def _written(self, request: TrackedRequest, identity: Identity | None) -> Identity | None:
-        """Names are written down; one with a secret in it goes by its HMAC."""
+        """The identity as it is written to the log: a name with a secret in it is replaced by its HMAC."""
         if (
             identity is None
             or identity.id is None
@@ -403,7 +406,7 @@ class Tracker:
         return f"hmac:{self._fingerprints.of_name(name)}"
 
     def _group(self, provider: str, identity: Identity | None, origin: CallRow | None) -> Collection[Branch]:
-        """The branches that go by this name."""
+        """The branches that have this name."""
         if identity and identity.id:
             return self.memory.branches_of_client((provider, identity.id))
         if origin:  # they have none: all that share the root
@@ -426,7 +429,7 @@ def _last_active(branches: Collection[Branch]) -> Branch:
 
 
 def _among(identity: Identity, match: HistoryMatch) -> Identity:
-    """Where others fit as well, they are named; without the client's word it is a guess which one it is."""
+    """The identity with the other branches that fit as well; if the client named none, the choice is a guess."""
     if not match.others:
         return identity
     candidates = [match.row.branch.name, *sorted(row.branch.name for row in match.others)]

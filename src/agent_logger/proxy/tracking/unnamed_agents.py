@@ -1,9 +1,10 @@
-"""Sub-agents of clients that do not name them on the wire, as Claude Code before 2.1.197: known by what they were told.
+"""Sub-agents of clients that do not name them on the wire, as Claude Code before 2.1.197: recognised by their prompt.
 
-A tool call of the model's has a prompt, and the sub-agent's every request begins with it. It goes by the call's id.
+A tool call of the model has a prompt, and every request of the sub-agent begins with it. The sub-agent is named by the
+call's id.
 
-Only who has not been answered yet needs this: then the sub-agent is known by its history, as any thread is. So it is
-kept in memory, and after a restart the tails of the logs tell it again.
+Only a sub-agent without an answer so far needs this: after the first answer it is recognised by its history, as any
+thread is. So this is kept in memory, and after a restart it is learned again from the tails of the logs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,18 +42,18 @@ class _Message(msgspec.Struct):
 
 
 def is_unnamed(thread: str) -> bool:
-    """Whether it goes by a tool call, as no client calls its sub-agents."""
+    """Whether the thread is named by a tool call, which no client's own name for a sub-agent is."""
     return thread.startswith(AGENT + "toolu_")
 
 
 class UnnamedAgents:
-    """Those that were started, by the root of a session's logs."""
+    """The sub-agents that were started, by the root of a session's logs."""
 
     def __init__(self) -> None:
         self._prompts: dict[str, dict[str, str]] = {}  # by prompt, the id of the call
 
     def note(self, root: str, message: Mapping[str, Any]) -> None:
-        """An answer of the model's."""
+        """Note the sub-agents that an answer of the model starts."""
         for block in fitting(_Message, message).blocks:
             if block.type == "tool_use" and block.name in TOOLS and block.id and block.input:
                 self._start(root, block.id, block.input.prompt.strip())
@@ -65,7 +66,7 @@ class UnnamedAgents:
             _forget(self._prompts, MOST_SESSIONS)
 
     def asking(self, root: str, units: Sequence[msgspec.Raw]) -> str | None:
-        """The call that started who sends this history."""
+        """The tool call that started the sender of this history."""
         prompts = self._prompts.get(root)
         if not prompts or not units:
             return None
