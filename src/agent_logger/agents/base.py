@@ -33,7 +33,7 @@ SINGLE_FILE = "agent_logger.agents.single_file"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentLocation:
-    """Where an agent keeps its sessions. Patterns are matched below each of its folders, name by name; `**` is
+    """Where an agent keeps its sessions. Patterns are matched below each of its folders, name by name; `**` matches
     everything from there on."""
 
     default: tuple[str, ...]  # its folders, below the home
@@ -73,11 +73,11 @@ class RunSupport:
 
     executable: str
     package: str  # of npm, that installs it
-    headless: tuple[str, ...]  # one of these: it prints and ends, and wants no terminal
+    headless: tuple[str, ...]  # any of these makes it print and end, and need no terminal
     resume_option: str  # that an id follows
     prompt_after: tuple[str, ...] = ()  # options that the prompt follows; none: it is the last argument
     resume: tuple[str, ...] = ()
-    go_on: tuple[str, ...] = ()  # with the last session, whichever it is
+    go_on: tuple[str, ...] = ()  # options that continue the last session, whichever it is
     flags: tuple[str, ...] = ()  # options without a value
     lists: tuple[str, ...] = ()  # options with many
     output: str | None = (
@@ -125,8 +125,8 @@ class Agent:
     names_parents: bool = False  # the reader has `parent_of`
     reads_on: bool = False  # the reader can go on where it ended, when a file has grown
     grows_by_lines: bool = True  # else only the whole file tells what is new
-    has_id_inside: bool = False  # the name of a main file has only a part of the session's id
-    lists_every_call: bool = False  # its files do, those for titles and the like too
+    has_id_inside: bool = False  # the name of a main file holds only a part of the session's id
+    lists_every_call: bool = False  # its files list every call, also those for titles and the like
     prompt_history: str | None = None  # a file in its folder that has what was typed in all sessions
     prompt_reader: str | None = None  # module with `PromptReader`, for that file
     processes: str | None = None  # module with `noted_sessions`: which sessions a process has open
@@ -144,22 +144,24 @@ class Agent:
         return reader.responses_of(source)
 
     def parent_of(self, source: "SourceFiles") -> str | None:
-        """The session that this one was forked from, as its file says, where files do. Reads its beginning alone."""
+        """Return the session that this one was forked from, if its file names one. Reads the beginning of the file
+        only."""
         return self._reader.parent_of(source) if self.names_parents else None
 
     def discover(
         self, folders: Sequence["Path"], cache: "StampCache", skip: Container[str] = ()
     ) -> Iterator["Source"]:
-        """The sessions below folders of the agent, or of copies of them, found and not opened. `skip`: names of
-        sessions that nobody asks for."""
+        """Find the sessions below folders of the agent, or below copies of them, without opening any. `skip`: names of
+        sessions to leave out."""
         return self._files.discover(self, folders, cache, skip)
 
     def open_session(self, source: "Source") -> "SourceFiles":
-        """The files of a session. `others` that are none: they are looked for. Raises `SourceError`, `OSError`."""
+        """Return the files of a session. If `source.others` is None, look for them. Raises `SourceError`, `OSError`."""
         return self._files.open_session(source)
 
     def is_main_file(self, path: str, first: bytes) -> bool:
-        """By the end of its path and its first bytes; the file of a sub-agent is none."""
+        """Whether the end of the path and the first bytes are those of a main file. The file of a sub-agent is not
+        one."""
         return bool(self.main_file and self.main_file.search(path)) and self._files.begins_session(first)
 
     @property
@@ -182,7 +184,7 @@ def module(name: str) -> ModuleType:
 
 
 class AgentFiles(Protocol):
-    """Finding and opening the files of one agent."""
+    """Finds and opens the files of one agent."""
 
     def discover(
         self, agent: Agent, folders: Sequence["Path"], cache: "StampCache", skip: Container[str], /
@@ -195,13 +197,13 @@ class AgentFiles(Protocol):
 
 
 class DatabaseFiles(AgentFiles, Protocol):
-    """The same of an agent whose main files are databases."""
+    """The same for an agent whose main files are databases."""
 
     def sessions_in(self, agent: Agent, path: "Path", cache: "StampCache", /) -> Iterator["Source"]: ...
 
 
 class SessionReader(Protocol):
-    """From the files of a session to what happened in it. Reads what it is given and opens nothing."""
+    """Turns the files of a session into what happened in it. Reads what it is given and opens nothing."""
 
     def session_of(self, source: "SourceFiles", /) -> "Session": ...
 
@@ -211,33 +213,33 @@ class SessionReader(Protocol):
 
 
 class CallShapes:
-    """What the calls of one agent look like; these are those of an agent of which nothing is known."""
+    """What the calls of one agent look like. The defaults here are for an agent of which nothing is known."""
 
     def is_side(self, body: "RequestBody", units: Sequence["msgspec.Raw"], *, has_id: bool) -> bool:
-        """Whether the call is beside the conversation: a title, a classifier, a router, a warm-up."""
+        """Whether the call is outside the conversation: a title, a classifier, a router, a warm-up."""
         return False
 
     def session_in(self, body: "RequestBody", *, is_own: bool) -> "Identity | None":
-        """The session that a request body names. `is_own`: the call is known to be of this agent."""
+        """Return the session that a request body names. `is_own`: the call is known to come from this agent."""
         return None
 
 
 class ImportDocuments(Protocol):
-    """From the rows of a session to a document that the agent imports."""
+    """Turns the rows of a session into a document that the agent imports."""
 
     def import_document(self, file: "File", /) -> "ImportDocument":
         """Raises `SourceError`."""
 
 
 class OutputReader(Protocol):
-    """One agent's lines, as it prints them."""
+    """Reads the lines that one agent prints."""
 
     def read(self, line: bytes) -> "list[SdkMessage]":
-        """The messages of one JSON object; none if it is not one of the agent's."""
+        """Return the messages of one JSON object; none if the object is not one of the agent's."""
 
 
 class PromptReader(Protocol):
-    """The lines of a history of prompts."""
+    """Reads the lines of a prompt history."""
 
     def prompt_of(self, value: "Json", /) -> "tuple[str | None, Prompt]":
-        """The session that a line names, and what was typed in it."""
+        """Return the session that a line names, and what was typed in it."""

@@ -1,4 +1,4 @@
-"""Documents that an agent imports itself, for sessions that lie in its database: nobody else writes there."""
+"""Documents that an agent imports itself, for sessions in its database: no other program writes there."""
 
 from typing import NamedTuple
 
@@ -13,8 +13,8 @@ class LeftOutRow(NamedTuple):
 
 class ImportDocument(NamedTuple):
     session: str
-    directory: str | None  # where the session took place; the import puts it where it is started
+    directory: str | None  # where the session took place; the import puts it into the folder where it is run
     data: bytes
     rows: frozenset[tuple[str, str]]  # table and id
     left_out: list[LeftOutRow]
-    completed: int  # rows of older versions that got fields which the import requires
+    completed: int  # rows of older versions that were given fields which the import requires
