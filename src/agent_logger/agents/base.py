@@ -123,7 +123,7 @@ class Agent:
     response_ids: Literal["vendor", "client"] = "vendor"  # who made those in its files
     names_sessions_on_wire: bool = True
     names_parents: bool = False  # the reader has `parent_of`
-    reads_on: bool = False  # the reader can go on where it ended, when a file has grown
+    reads_on: bool = False  # the reader can continue where it ended, when a file has grown
     grows_by_lines: bool = True  # else only the whole file tells what is new
     has_id_inside: bool = False  # the name of a main file holds only a part of the session's id
     lists_every_call: bool = False  # its files list every call, also those for titles and the like
@@ -228,7 +228,7 @@ class ImportDocuments(Protocol):
     """Turns the rows of a session into a document that the agent imports."""
 
     def import_document(self, file: "File", /) -> "ImportDocument":
-        """Raises `SourceError`."""
+        """Return the document. Raises `SourceError`."""
 
 
 class OutputReader(Protocol):

@@ -73,7 +73,7 @@ class OpenExchange(Sighting):
     user_input: str | None = None
     origin: str | None = None
     turns: list[OpenTurn] = field(default_factory=list)
-    end_reason: str | None = None  # as the client told it
+    end_reason: str | None = None  # as the client reported it
 
     def as_exchange(self, number: int, *, last: bool) -> Exchange:
         reason = self.end_reason or self._guessed_end(last=last)

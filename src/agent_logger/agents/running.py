@@ -1,4 +1,4 @@
-"""Which sessions are open now, as far as agents note it."""
+"""The sessions that are open now, as far as agents note it."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path

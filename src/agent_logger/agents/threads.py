@@ -1,4 +1,4 @@
-"""Which files of an agent make one session: the file of a sub-agent names the thread that started it."""
+"""The files of an agent that make one session: the file of a sub-agent names the thread that started it."""
 
 from collections.abc import Mapping
 from typing import NamedTuple, TypeVar

@@ -55,7 +55,7 @@ T = TypeVar("T")
 
 
 class Catalog:
-    """`with Catalog.open() as catalog: ...`
+    """Answers queries about all sessions: `with Catalog.open() as catalog: ...`
 
     A catalog belongs to one thread; another thread opens its own. Any number of them, in any number of processes, may
     be open at once. `problem` says why the catalog is in memory alone, if it is. To call `refresh` in another thread
@@ -457,7 +457,7 @@ class Catalog:
 
     def _database(self) -> sqlite3.Connection:
         if self._open and not self.problem and not is_same_file(self._open, self._path):
-            self.close()  # somebody deleted it
+            self.close()  # the file was deleted
         if self._open is None:
             try:
                 self._open = open_database(self._path, CATALOG)

@@ -31,7 +31,7 @@ DAMAGED = (sqlite3.Error, UnicodeDecodeError, msgspec.DecodeError)
 
 
 class UnusableError(Exception):
-    """Raised when no database can be opened at this path. The message says why."""
+    """The error that no database can be opened at a path. The message says why."""
 
 
 def open_database(path: Path, schema: Schema) -> sqlite3.Connection:

@@ -145,7 +145,7 @@ def summaries(database: sqlite3.Connection, ids: Sequence[str]) -> list[SessionS
 
 
 class _Live:
-    """Which sessions are live."""
+    """Determines which sessions are live."""
 
     def __init__(self, sources: Mapping[str, Sequence[SourceState]]) -> None:
         self.now = time.time()

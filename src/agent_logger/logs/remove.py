@@ -254,7 +254,7 @@ def _values(parts: Iterable[Path]) -> Iterator[dict[str, object]]:
                     yield line.value
 
 
-# ---------------------------------------------------------------- what lies beside a transcript
+# ---------------------------------------------------------------- what is beside a transcript
 
 
 def _folder_of_transcript(log: PartFile, parts: list[Path]) -> Path | None:

@@ -1,4 +1,4 @@
-"""Which instructions and settings Claude Code applies to a session in a folder.
+"""The instructions and settings that Claude Code applies to a session in a folder.
 
 This follows what versions since 2.1 do, which is more than the specification says: instructions are read from every
 folder on the way up, also above the git root, under three names; `CLAUDE_CONFIG_DIR` replaces the user's settings, and

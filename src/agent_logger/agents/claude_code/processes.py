@@ -1,4 +1,4 @@
-"""Which sessions of Claude Code are open now: the client notes in `sessions/<pid>.json` which session it is working on.
+"""Sessions of Claude Code that are open now: the client notes its current session in `sessions/<pid>.json`.
 
 The note is only a hint: a killed client leaves it behind, and process ids are reused. So a note counts if the process
 is alive and, where both start times are known, started when the note says. Nothing else in that folder is read: the

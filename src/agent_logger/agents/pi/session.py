@@ -131,7 +131,7 @@ class _SessionFile:
         self._model: str | None = None  # the one in use
         self._injected: OpenExchange | None = None  # what an extension put in last: it may begin an exchange
         for line in lines_of(source.main):
-            if line.id not in self._tree.parents:  # else the line stands there twice
+            if line.id not in self._tree.parents:  # else the line is there twice
                 self._take(line)
 
     def exchanges(self) -> list[Exchange]:

@@ -1,4 +1,4 @@
-"""Which turn a call was made for: its own answer, a failed attempt at it, or a side call."""
+"""The turn that a call was made for: its own answer, a failed attempt at it, or a side call."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime

@@ -196,8 +196,9 @@ class _Joining:
     def _put_beside(
         self, source: int, joined: Joined, turns: Sequence[Joined], number: int, home: list[Joined]
     ) -> None:
-        """Insert a turn after the one before it in its thread; else before the one after it; else after the one before
-        it in any thread. Turns that this session does not have are ordered by time."""
+        """Insert a turn after the one before it in its thread; else before the one after it in its thread; else beside
+        its neighbour in any thread, by preference after the one before it. Turns that this session does not have are
+        ordered by time."""
         before = [turn for turn in turns[:number] if turn in self._home]
         behind = [turn for turn in turns[number + 1 :] if turn in self._home]
         own_before, own_behind = _same_thread(before, joined), _same_thread(behind, joined)

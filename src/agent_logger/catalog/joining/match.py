@@ -1,4 +1,4 @@
-"""Which turns of a session, seen by several witnesses, are the same.
+"""Finds the turns of a session that several witnesses saw.
 
 Evidence, from the most certain to the least: the message id, the request id, the id of a tool call that is in both.
 Where there is no such id: what was said and what was billed, in order; that is a guess, and the joined turn says so.

@@ -1,4 +1,4 @@
-"""Which models a session used: the one that answered most in its main thread comes first."""
+"""The models that a session used: the one that answered most in its main thread comes first."""
 
 from collections import Counter
 from collections.abc import Iterable

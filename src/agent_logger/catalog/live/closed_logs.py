@@ -1,4 +1,4 @@
-"""Which logs of ours no program has open any more, noted with the stamp of each.
+"""The logs of ours that no program has open any more, noted with the stamp of each.
 
 A program that opens a closed log again writes to it, which changes the stamp. So a closed log is not checked again as
 long as its stamp is the same: the work grows with the logs that have changed, not with all that were ever written.

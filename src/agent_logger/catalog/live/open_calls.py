@@ -1,4 +1,4 @@
-"""Which calls of a session are being answered now: requests at the end of its wire logs that have no response yet."""
+"""The calls of a session that are being answered now: requests at the end of its wire logs without a response yet."""
 
 from collections.abc import Iterable
 from pathlib import Path

@@ -424,7 +424,7 @@ def _find_families(gathered: Mapping[str, _SessionSources]) -> dict[str, str]:
 
 
 class _Descent:
-    """Which session was forked from which, and the place of each in its family, parents first."""
+    """The parent of each forked session, and the place of each in its family, parents first."""
 
     def __init__(self, gathered: Mapping[str, _SessionSources], families: Mapping[str, str]) -> None:
         self.parents: dict[str, str] = {}

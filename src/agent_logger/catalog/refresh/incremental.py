@@ -62,7 +62,7 @@ class Mark(msgspec.Struct, frozen=True, kw_only=True):
     size: int = 0  # of the file, when it was last read
     others: str  # the stamp of its sub-agents' files
     exchange: int  # the number of the one that the mark is in
-    turn: int  # the place of the first turn behind it
+    turn: int  # the place of the first turn after it
     at: int  # its time, in microseconds
     loose: frozenset[str]  # ids of lines before the mark that lines after it are linked to
     counts: Counts
@@ -76,7 +76,7 @@ class SessionTail(msgspec.Struct, frozen=True, kw_only=True):
     exchange: int
     turn: int
     session: Session
-    titled: bool  # by the client or a person, behind the mark
+    titled: bool  # by the client or a person, after the mark
     counts: Counts  # of the whole session
 
 

@@ -31,7 +31,7 @@ class RefreshReport(NamedTuple):
     removed: int
     files_opened: int
     bytes_read: int
-    unsealed_since: float  # when the longest untouched part of a log that is not sealed was last written to
+    unsealed_since: float  # the earliest time that an unsealed part of a log was last written to
 
 
 def refresh(database: sqlite3.Connection, home: Path, progress: Progress | None = None) -> RefreshReport:

@@ -59,7 +59,7 @@ def in_session(
 
 
 def snippet(text: str, words: Sequence[re.Pattern[str]]) -> Snippet:
-    """Cut a snippet where most words are near each other, without keys, and in one line."""
+    """Make a snippet where most words are near each other, without keys, and in one line."""
     visible = " ".join(hidden(text).split())
     places = sorted(match.span() for word in words for match in word.finditer(visible))
     start = max(0, _densest_place(places) - AROUND)

@@ -22,4 +22,4 @@ def space_words(text: str) -> str:
     return UNSPACED.sub(r" \g<0> ", text)
 
 
-_BEFORE = bytes(range(0xE3))  # bytes that they never begin with: skipping a dash or a tick must not be slow
+_BEFORE = bytes(range(0xE3))  # they begin with higher bytes: a dash or a tick must not cost a search

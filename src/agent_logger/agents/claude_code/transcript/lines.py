@@ -131,7 +131,7 @@ class WholeCopies:
 
 _ROLE = b'"role":"'
 _BEHIND = len(_ROLE)
-ROLE_WITHIN = 1000  # bytes: in front of it stand ids, which are short
+ROLE_WITHIN = 1000  # bytes: before it are ids, which are short
 _BY_ROLE = {b"a": ("assistant", _readers["assistant"].decode), b"u": ("user", _readers["user"].decode)}
 
 

@@ -90,7 +90,7 @@ class SessionResponses(NamedTuple):
     responses: list[ModelResponse]
     beginning: Beginning
     totals: tuple[ClientTotal, ...]  # the total usage that the client reports, and requests without an answer
-    summaries: Mapping[str, str]  # by the line that they end at, which may stand in another file
+    summaries: Mapping[str, str]  # by the line that they end at, which may be in another file
     must_reread: bool = False  # what was read before is not enough to continue from there
 
 
@@ -182,7 +182,7 @@ class _Rows:
         self.summaries: dict[str, str] = {}
         self._by_id = {row.message_id: row for row in self._rows if row.message_id}
         self._open: dict[str, _Row] = {}  # the latest by thread, as long as nothing else was said there
-        self._last: _Record | None = None  # line of a response, if nothing else stood between
+        self._last: _Record | None = None  # line of a response, if nothing else was between
         self._is_unique = True  # the message id of that line
         self._lines: set[str | None] = set()  # of responses with shared ids, to recognise their copies
         self._session: str | None = None

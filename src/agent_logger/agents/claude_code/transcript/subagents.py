@@ -61,7 +61,7 @@ class AgentLines:
 
 
 class Joins:
-    """Which tool call started which agent, by the most certain evidence there is."""
+    """The tool call that started each agent, by the most certain evidence there is."""
 
     def __init__(
         self, agents: Iterable[AgentLines], results: Mapping[str, str], uses: Mapping[str, TurnLines]

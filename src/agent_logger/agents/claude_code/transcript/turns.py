@@ -72,7 +72,7 @@ class TurnLines(Billed, eq=False, gc=False):
     model: str | None = None
     stop_reason: str | None = None
     aborted: bool = False
-    failed: bool = False  # the client tells of an error in the model's place
+    failed: bool = False  # the client reports an error in the model's place
     started: datetime | None = None
     ended: datetime | None = None
     blocks: list[Block] = []
