@@ -26,7 +26,7 @@ SINGLE_FILE = "agent_logger.agents.single_file"
 
 
 class AgentLocation(msgspec.Struct, frozen=True, kw_only=True):
-    """Where an agent keeps its sessions. Patterns are matched below each of its folders, name by name; `**` is
+    """Where an agent keeps its sessions. Patterns are matched below each of its folders, name by name; `**` matches
     everything from there on."""
 
     default: tuple[str, ...]  # its folders, below the home
@@ -64,11 +64,11 @@ class RunSupport(msgspec.Struct, frozen=True, kw_only=True):
 
     executable: str
     package: str  # of npm, that installs it
-    headless: tuple[str, ...]  # one of these: it prints and ends, and wants no terminal
+    headless: tuple[str, ...]  # any of these makes it print and end, and need no terminal
     resume_option: str  # that an id follows
     prompt_after: tuple[str, ...] = ()  # options that the prompt follows; none: it is the last argument
     resume: tuple[str, ...] = ()
-    go_on: tuple[str, ...] = ()  # with the last session, whichever it is
+    go_on: tuple[str, ...] = ()  # options that continue the last session, whichever it is
     flags: tuple[str, ...] = ()  # options without a value
     lists: tuple[str, ...] = ()  # options with many
     output: str | None = (
@@ -111,10 +111,10 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     response_ids: Literal["vendor", "client"] = "vendor"  # who made those in its files
     names_sessions_on_wire: bool = True
     names_parents: bool = False  # the reader has `parent_of`
-    reads_on: bool = False  # the reader can go on where it ended, when a file has grown
+    reads_on: bool = False  # the reader can continue where it ended, when a file has grown
     grows_by_lines: bool = True  # else only the whole file tells what is new
-    has_id_inside: bool = False  # the name of a main file has only a part of the session's id
-    lists_every_call: bool = False  # its files do, those for titles and the like too
+    has_id_inside: bool = False  # the name of a main file holds only a part of the session's id
+    lists_every_call: bool = False  # its files list every call, also those for titles and the like
     prompt_history: str | None = None  # a file in its folder that has what was typed in all sessions
     prompt_reader: str | None = None  # module with `PromptReader`, for that file
     processes: str | None = None  # module with `noted_sessions`: which sessions a process has open
@@ -132,22 +132,24 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
         return reader.responses_of(source)
 
     def parent_of(self, source: "SourceFiles") -> str | None:
-        """The session that this one was forked from, as its file says, where files do. Reads its beginning alone."""
+        """Return the session that this one was forked from, if its file names one. Reads the beginning of the file
+        only."""
         return self._reader.parent_of(source) if self.names_parents else None
 
     def discover(
         self, folders: Sequence["Path"], cache: "StampCache", skip: Container[str] = ()
     ) -> Iterator["Source"]:
-        """The sessions below folders of the agent, or of copies of them, found and not opened. `skip`: names of
-        sessions that nobody asks for."""
+        """Find the sessions below folders of the agent, or below copies of them, without opening any. `skip`: names of
+        sessions to leave out."""
         return self._files.discover(self, folders, cache, skip)
 
     def open_session(self, source: "Source") -> "SourceFiles":
-        """The files of a session. `others` that are none: they are looked for. Raises `SourceError`, `OSError`."""
+        """Return the files of a session. If `source.others` is None, look for them. Raises `SourceError`, `OSError`."""
         return self._files.open_session(source)
 
     def is_main_file(self, path: str, first: bytes) -> bool:
-        """By the end of its path and its first bytes; the file of a sub-agent is none."""
+        """Whether the end of the path and the first bytes are those of a main file. The file of a sub-agent is not
+        one."""
         return bool(self.main_file and self.main_file.search(path)) and self._files.begins_session(first)
 
     @property

@@ -1,6 +1,6 @@
-"""What a command line says of the agent it starts: which it is, whether it talks to a terminal, prompt and session.
+"""What a command line says about the agent it starts: which one it is, whether it needs a terminal, prompt and session.
 
-A prompt is told where its place is certain, else not at all: all of the command line is recorded anyway.
+A prompt is returned only where its place is certain: the whole command line is recorded anyway.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ def _support(argv: Sequence[str]) -> RunSupport | None:
 
 
 def installed_by(command: str) -> str | None:
-    """The command that installs an agent's; none for what is no agent's."""
+    """Return the command that installs an agent's executable; None if the command is not an agent's."""
     agent = _support([command])
     return f"npm install -g {agent.package}" if agent else None
 
@@ -39,7 +39,7 @@ def prompt_of(argv: Sequence[str]) -> str | None:
 
 
 def _last_word(agent: RunSupport, argv: Sequence[str]) -> str | None:
-    """The last argument, unless it is, or may be, the value of an option before it."""
+    """Return the last argument, unless it is, or may be, the value of an option before it."""
     *before, last = argv[1:]
     if last.startswith("-") or last in (*agent.headless, *agent.resume):
         return None
@@ -51,7 +51,7 @@ def _last_word(agent: RunSupport, argv: Sequence[str]) -> str | None:
 
 
 def resumed_by(argv: Sequence[str]) -> str | None:
-    """The session that goes on, if it is named."""
+    """Return the session that is resumed, if it is named."""
     agent = _support(argv)
     return _value(argv, agent.resume) if agent else None
 
@@ -62,14 +62,14 @@ def goes_on(argv: Sequence[str]) -> bool:
 
 
 def starts_new(argv: Sequence[str], agent: str | None) -> bool:
-    """Whether the agent of this name, under whatever command, was not told to go on with a session."""
+    """Whether the agent of this name, under any command, was not asked to resume a session."""
     named = agent_called(agent)
     run = named.run if named else None
     return run is not None and not goes_on([run.executable, *argv[1:]])
 
 
 def takes_messages(argv: Sequence[str]) -> bool:
-    """On its standard input, a line each."""
+    """Whether the command reads messages from its standard input, one per line."""
     return _value(argv, ("--input-format",)) == "stream-json"
 
 

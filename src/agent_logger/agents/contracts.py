@@ -21,7 +21,7 @@ LONGEST_NAME = 60  # characters of an id in a message to the user
 
 
 class AgentFiles(Protocol):
-    """Finding and opening the files of one agent."""
+    """Finds and opens the files of one agent."""
 
     def discover(
         self, agent: Agent, folders: Sequence[Path], cache: StampCache, skip: Container[str], /
@@ -34,13 +34,13 @@ class AgentFiles(Protocol):
 
 
 class DatabaseFiles(AgentFiles, Protocol):
-    """The same of an agent whose main files are databases."""
+    """The same for an agent whose main files are databases."""
 
     def sessions_in(self, agent: Agent, path: Path, cache: StampCache, /) -> Iterator[Source]: ...
 
 
 class SessionReader(Protocol):
-    """From the files of a session to what happened in it. Reads what it is given and opens nothing."""
+    """Turns the files of a session into what happened in it. Reads what it is given and opens nothing."""
 
     def session_of(self, source: SourceFiles, /) -> Session: ...
 
@@ -50,14 +50,14 @@ class SessionReader(Protocol):
 
 
 class CallShapes:
-    """What the calls of one agent look like; these are those of an agent of which nothing is known."""
+    """What the calls of one agent look like. The defaults here are for an agent of which nothing is known."""
 
     def is_side(self, body: RequestBody, units: Sequence[msgspec.Raw], *, has_id: bool) -> bool:
-        """Whether the call is beside the conversation: a title, a classifier, a router, a warm-up."""
+        """Whether the call is outside the conversation: a title, a classifier, a router, a warm-up."""
         return False
 
     def session_in(self, body: RequestBody, *, is_own: bool) -> Identity | None:
-        """The session that a request body names. `is_own`: the call is known to be of this agent."""
+        """Return the session that a request body names. `is_own`: the call is known to come from this agent."""
         return None
 
 
@@ -77,21 +77,21 @@ class ImportDocument(NamedTuple):
 
 
 class ImportDocuments(Protocol):
-    """From the rows of a session to a document that the agent imports."""
+    """Turns the rows of a session into a document that the agent imports."""
 
     def import_document(self, file: File, /) -> ImportDocument:
-        """Raises `SourceError`."""
+        """Return the document. Raises `SourceError`."""
 
 
 class OutputReader(Protocol):
-    """One agent's lines, as it prints them."""
+    """Reads the lines that one agent prints."""
 
     def read(self, line: bytes) -> list[SdkMessage]:
-        """The messages of one JSON object; none if it is not one of the agent's."""
+        """Return the messages of one JSON object; none if the object is not one of the agent's."""
 
 
 class PromptReader(Protocol):
-    """The lines of a history of prompts."""
+    """Reads the lines of a prompt history."""
 
     def prompt_of(self, value: Json, /) -> tuple[str | None, Prompt]:
-        """The session that a line names, and what was typed in it."""
+        """Return the session that a line names, and what was typed in it."""

@@ -1,4 +1,4 @@
-"""A session in the making, whichever agent's file is read: inputs, turns, and the results of tools, as they come."""
+"""A session that is being built, whichever agent's file is read: inputs, turns, and the results of tools."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -13,7 +13,7 @@ TRANSCRIPT: frozenset[Witness] = frozenset({"transcript"})
 
 @dataclass(slots=True, kw_only=True)
 class Sighting:
-    """What has a beginning and an end, as far as something of it was seen."""
+    """The start and the end of something, as far as it was seen."""
 
     started: datetime | None = None
     ended: datetime | None = None
@@ -38,15 +38,15 @@ class OpenTurn(Sighting):
 
     @property
     def is_counted(self) -> bool:
-        """What it took was told, understood or not."""
+        """Whether the usage was reported, understood or not."""
         return self.usage is not None or self.unread_usage
 
     def count(self, usage: Usage | None, message_id: str | None) -> None:
-        """Take what it took, as its agent counted it; none: that was not understood."""
+        """Set the usage as the agent counted it; None if it was not understood."""
         self.usage, self.unread_usage, self.message_id = usage, usage is None, message_id
 
     def waits(self) -> bool:
-        """For the result of a tool."""
+        """Whether a tool call has no result yet."""
         results = {block.id for block in self.blocks if block.kind == "tool_result"}
         return any(block.kind == "tool_use" and block.id not in results for block in self.blocks)
 
@@ -73,7 +73,7 @@ class OpenExchange(Sighting):
     user_input: str | None = None
     origin: str | None = None
     turns: list[OpenTurn] = field(default_factory=list)
-    end_reason: str | None = None  # as the client told it
+    end_reason: str | None = None  # as the client reported it
 
     def as_exchange(self, number: int, *, last: bool) -> Exchange:
         reason = self.end_reason or self._guessed_end(last=last)
@@ -89,7 +89,7 @@ class OpenExchange(Sighting):
         )
 
     def _guessed_end(self, *, last: bool) -> str | None:
-        """Where the client does not say that it yielded: by its last turn."""
+        """Guess how the exchange ended from its last turn, where the client does not say that it yielded."""
         own = [turn for turn in self.turns if turn.thread == MAIN]
         if own and own[-1].complete and not own[-1].waits():
             return "result"
@@ -106,7 +106,7 @@ class Conversation(Sighting):
         self._latest: OpenTurn | None = None
 
     def ask(self, text: str, at: datetime | None) -> None:
-        """An input of a person begins an exchange."""
+        """Begin an exchange with a person's input."""
         self.see(at)
         self.exchanges.append(OpenExchange(text, started=at, ended=at))
 
@@ -116,7 +116,7 @@ class Conversation(Sighting):
         return self.exchanges[-1]
 
     def add(self, turn: OpenTurn) -> None:
-        """A turn that begins now."""
+        """Add a turn that begins now."""
         self.current().turns.append(turn)
         self._latest = turn
 
@@ -130,7 +130,7 @@ class Conversation(Sighting):
             self._answered.add(block.id)
 
     def result(self, block: Block, at: datetime | None) -> None:
-        """Of a tool, to the turn that called it, once; to the latest if that is not known."""
+        """Add a tool's result to the turn that called it, once; to the latest turn if that is not known."""
         if block.id and block.id in self._answered:
             return
         turn = self._callers.get(block.id or "") or self._latest
@@ -143,14 +143,14 @@ class Conversation(Sighting):
         return called in self._answered
 
     def end(self, reason: str, at: datetime | None) -> None:
-        """The agent has yielded."""
+        """Note that the agent has yielded."""
         self.see(at)
         if self.exchanges:
             self.exchanges[-1].see(at)
             self.exchanges[-1].end_reason = reason
 
     def place(self, turns: list[OpenTurn]) -> None:
-        """Turns of a sub-agent, in the exchange that was in flight when it began."""
+        """Add the turns of a sub-agent to the exchange that was in flight when it began."""
         began = min((turn.started for turn in turns if turn.started), default=None)
         before = [
             open_exchange

@@ -1,4 +1,4 @@
-"""Sessions whose file is gone, as far as the agent's own history of prompts tells of them."""
+"""Sessions whose file is gone, as far as the agent's own history of prompts shows them."""
 
 import os
 from functools import lru_cache, partial
@@ -17,7 +17,7 @@ from agent_logger.model.session import Session
 
 
 def prompts_in(agent: Agent, path: Path) -> dict[str, list[Prompt]]:
-    """By session. Empty if the file is not there."""
+    """Return the prompts by session. Empty if the file does not exist."""
     try:
         status = os.lstat(path)
     except OSError:
@@ -33,7 +33,7 @@ def _prompts_in(agent: Agent, path: Path, *_stamp: int) -> dict[str, list[Prompt
 
 
 def session_in(agent: Agent, path: Path, name: str) -> Session:
-    """Raises `SourceError` if the history does not have it any more."""
+    """Return the session. Raises `SourceError` if the history does not have it any more."""
     prompts = prompts_in(agent, path).get(name)
     if prompts is None:
         raise SourceError(f"{path}: nothing of session {name} is left")

@@ -9,14 +9,14 @@ from agent_logger.agents.locations import folders_of, is_file, main_files, older
 
 
 def agent_folders(location: AgentLocation | None) -> list[Path]:
-    """Where an agent keeps its sessions, as the environment says; links on the way are followed, for its owner made
-    them."""
+    """Return where an agent keeps its sessions, as the environment says. Links on the way are followed, because their
+    owner made them."""
     folders = folders_of(location, os.environ, Path.home()) if location else []
     return list(dict.fromkeys(Path(os.path.realpath(folder)) for folder in folders))
 
 
 def agent_files(agent: Agent) -> list[Path]:
-    """The main files of an agent on this machine."""
+    """Return the main files of an agent on this machine."""
     if agent.location is None:
         return []
     folders = agent_folders(agent.location)
@@ -24,13 +24,13 @@ def agent_files(agent: Agent) -> list[Path]:
 
 
 def named_files(location: AgentLocation, folders: Iterable[Path]) -> list[Path]:
-    """The main file that a variable names, if it is there."""
+    """Return the main file that a variable names, if it exists."""
     named = os.environ.get(location.file_variable or "")
     return [path for folder in folders if named and is_file(path := folder / named)]
 
 
 def older_agent_files(agent: Agent) -> list[Path]:
-    """The same of what it wrote before: a newer version may have taken over what is in them."""
+    """Return the main files that older versions wrote: a newer version may have imported them."""
     if agent.location is None:
         return []
     folders = agent_folders(agent.location)
@@ -38,5 +38,5 @@ def older_agent_files(agent: Agent) -> list[Path]:
 
 
 def variables(names: Iterable[str]) -> dict[str, str]:
-    """Of the environment, those that are set; no other, for they hold secrets."""
+    """Return the environment variables with these names that are set; no others, because they hold secrets."""
     return {name: value for name in names if (value := os.environ.get(name))}

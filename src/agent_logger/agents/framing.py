@@ -1,4 +1,4 @@
-"""Files of others as readers take them: framed and decoded, each time anew."""
+"""Files of other programs as readers take them: framed and decoded, from the start each time."""
 
 import os
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from agent_logger.protocols.lines import LineSplitter
 
 
 def source_file(folder: Path, name: str) -> File:
-    """`name` is what the reader knows it by, and its path below the folder."""
+    """Return the file for a reader. `name` is what the reader calls it, and its path below the folder."""
     path = folder / name
     return File(name, _Entries(path), partial(foreign.chunks, path))
 
@@ -26,7 +26,7 @@ def modified(path: Path) -> float:
 
 
 class _Entries:
-    """What is in a file, read anew each time it is iterated over."""
+    """The contents of a file, read again each time it is iterated over."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

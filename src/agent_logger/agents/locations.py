@@ -1,7 +1,7 @@
 """Where agents keep their sessions: the folders, and the walk that finds the main files in them.
 
-No link below an agent's folder is followed, nothing but regular files is named, and both are bounded: what any program
-may write to must not lead us out of it, nor keep us busy for ever.
+No link below an agent's folder is followed, only regular files are returned, and both are bounded: folders that any
+program may write to must not lead us out of them, nor keep us busy forever.
 """
 
 import os
@@ -17,7 +17,7 @@ MOST_FILES = 200_000  # of one agent in one folder
 
 
 def folders_of(location: AgentLocation, environment: Mapping[str, str], home: Path) -> list[Path]:
-    """Where the agent would look, whether it is there or not. A variable that is empty counts as not set."""
+    """Return where the agent would look, whether the folder exists or not. An empty variable counts as not set."""
     named = environment.get(location.variable or "", "")
     names = [name.strip() for name in named.split(",")] if location.several else [named]
     folders = [Path(name).expanduser() / location.below for name in names if name]
@@ -25,7 +25,7 @@ def folders_of(location: AgentLocation, environment: Mapping[str, str], home: Pa
 
 
 def main_files(location: AgentLocation, folders: Iterable[Path]) -> list[Path]:
-    """Those that are there, in the order of their names. A copy in the archive may be sealed: it is named as if it were
+    """Return the main files that exist, sorted by name. A copy in the archive may be sealed: it is named as if it were
     not."""
     paths = (path for folder in folders for path in main_files_in(location, folder))
     return sorted(set(islice(paths, MOST_FILES)))
@@ -37,7 +37,7 @@ def main_files_in(location: AgentLocation, root: Path) -> Iterator[Path]:
 
 
 def is_main_file(location: AgentLocation, parts: tuple[str, ...]) -> bool:
-    """By its path below a folder of the agent."""
+    """Whether a path below a folder of the agent is that of a main file."""
     return any(fits(parts, glob.split("/")) for glob in location.globs)
 
 
@@ -49,7 +49,7 @@ def fits(parts: Sequence[str], pattern: Sequence[str]) -> bool:
 
 
 def beside(patterns: Iterable[str], parts: tuple[str, ...]) -> list[list[str]]:
-    """What goes with a main file, by its path below a folder of the agent: patterns for `matching`."""
+    """Return patterns (for `matching`) of what belongs to a main file, by its path below a folder of the agent."""
     from glob import escape
 
     *above, _ = folder = [escape(part) for part in parts[:-1]] or [""]
@@ -67,7 +67,7 @@ def older_files_in(location: AgentLocation, root: Path) -> Iterator[Path]:
 
 
 def kept_files(location: AgentLocation, root: Path) -> Iterator[tuple[str, ...]]:
-    """What belongs to sessions below a folder of the agent's, as names from there on."""
+    """Yield what belongs to sessions below a folder of the agent, as names from there on."""
     paths = (path for pattern in location.keep for path in matching(root, pattern.split("/")))
     for path in islice(paths, MOST_FILES):
         yield path.relative_to(root).parts
@@ -82,8 +82,8 @@ def _everything(folder: Path) -> Iterator[Path]:
 
 
 def matching(folder: Path, pattern: list[str], *, sealed: bool = False) -> Iterator[Path]:
-    """The regular files below a folder whose path fits, name by name. No link is followed. `sealed`: a file that was
-    packed counts by the name it had before."""
+    """Yield the regular files below a folder whose path fits, name by name. No link is followed. `sealed`: a file that
+    was packed counts by the name it had before."""
     first, *rest = pattern
     if first == "**":
         yield from _everything(folder)

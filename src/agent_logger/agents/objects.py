@@ -1,7 +1,7 @@
-"""The JSON objects of other agents' lines, made safe to keep; and the times that stand in them.
+"""The JSON objects of other agents' lines, made safe to keep; and the times in them.
 
-Decoded lines may still hold halves of characters, which no file and no terminal can hold, and nesting that later
-readers could not follow. Both are rare, and told by the bytes, so that looking for them costs next to nothing.
+Decoded lines may still contain halves of characters, which no file and no terminal can hold, and nesting that later
+readers could not follow. Both are rare, and visible in the bytes, so checking for them costs next to nothing.
 """
 
 import re
@@ -22,7 +22,8 @@ _decode = msgspec.json.Decoder().decode
 
 
 def objects_of(file: File, but: re.Pattern[bytes]) -> Iterator[Json]:
-    """In order, but for lines that match as a whole. What is no object, or nested too deeply, is left out."""
+    """Yield the objects in order, without lines that match `but` as a whole. What is not an object, or is nested too
+    deeply, is left out."""
     for line in raw_lines_of(file):
         if but.fullmatch(line):
             continue
@@ -36,12 +37,12 @@ def objects_of(file: File, but: re.Pattern[bytes]) -> Iterator[Json]:
 
 
 def decoded(data: bytes | msgspec.Raw, line: bytes) -> Any:
-    """What is written in `data`, a part of the line; none if it cannot be kept. Raises those of `REFUSED`."""
+    """Decode `data`, a part of the line; None if it cannot be kept. Raises those of `REFUSED`."""
     return shallow(_decode(data), line)  # msgspec itself refuses halves of characters
 
 
 def salvaged(line: bytes) -> Iterator[Json]:
-    """Those of any line, also of one that is damaged, or holds what msgspec refuses."""
+    """Yield the objects of any line, also of one that is damaged, or has what msgspec refuses."""
     for entry in jsonl.decode(Line(1, 0, len(line), line)):
         if isinstance(entry, JsonEntry):
             value = shallow(entry.value, entry.raw)
@@ -50,7 +51,7 @@ def salvaged(line: bytes) -> Iterator[Json]:
 
 
 def object_in(data: bytes) -> Json:
-    """The one that these bytes are; nothing if they are none."""
+    """Decode these bytes as an object; empty if they are not one."""
     try:
         value = decoded(data, data)
     except REFUSED:
@@ -59,14 +60,14 @@ def object_in(data: bytes) -> Json:
 
 
 def shallow(value: Any, raw: bytes) -> Any:
-    """None for what is nested too deeply; `raw` is what it was read from."""
+    """Return the value, or None if it is nested too deeply; `raw` is what it was read from."""
     if raw.count(b"{") + raw.count(b"[") <= MOST_NESTED or not isinstance(value, dict | list):
         return value
     return None if nested_deeper(value, MOST_NESTED) else value
 
 
 def time_of(text: Any) -> datetime | None:
-    """Of ISO 8601, with a zone, so that it can be compared with others."""
+    """Read an ISO 8601 time, with a zone, so that it can be compared with others."""
     if type(text) is not str:
         return None
     try:
@@ -86,7 +87,8 @@ def time_of_ms(since_1970: Any) -> datetime | None:
 
 
 def in_utc(time: datetime) -> datetime | None:
-    """None at the ends of the calendar: what is the year 1 or 9999 in one zone is no time at all in another."""
+    """Convert a time to UTC. None at the ends of the calendar: the year 1 or 9999 in one zone is no time at all in
+    another."""
     if not MINYEAR < time.year < MAXYEAR:
         return None
     if time.tzinfo is UTC:

@@ -1,6 +1,6 @@
-"""What was typed, over all sessions: some agents keep it in a file beside their sessions.
+"""What was typed in all sessions: some agents keep it in a file beside their sessions.
 
-It outlives the sessions' own files, which clients delete after a while. Of a session whose file is gone it tells the
+It outlives the sessions' own files, which clients delete after a while. Of a session whose file is gone it has the
 prompts and their times, and nothing else.
 """
 
@@ -28,12 +28,13 @@ class Prompt:
 
     @property
     def is_command(self) -> bool:
-        """Of the client's; no model needs to have seen it."""
+        """Whether the prompt is a command of the client, which no model needs to have seen."""
         return self.text.startswith("/")
 
 
 def prompts_of(reader: "PromptReader", file: File) -> dict[str, list[Prompt]]:
-    """By session, in the order they were typed; without sessions that only commands were typed in."""
+    """Return the prompts by session, in the order they were typed; without sessions in which only commands were
+    typed."""
     by_session: dict[str, list[Prompt]] = {}
     for value in objects_of(file, but=_EVERY_LINE):
         session, prompt = reader.prompt_of(value)
@@ -47,7 +48,7 @@ def prompts_of(reader: "PromptReader", file: File) -> dict[str, list[Prompt]]:
 
 
 def prompt_time(value: Any, parts: int) -> datetime | None:
-    """`parts` of a second since 1970."""
+    """Read a time that counts in `parts` of a second since 1970."""
     try:
         return in_utc(datetime.fromtimestamp(value / parts, UTC))
     except (TypeError, ValueError, OverflowError, OSError):
@@ -55,7 +56,7 @@ def prompt_time(value: Any, parts: int) -> datetime | None:
 
 
 def session_of(agent: str, name: str, prompts: Sequence[Prompt]) -> Session:
-    """Each prompt was the beginning of an exchange, of which nothing more is known."""
+    """Build a session in which each prompt begins an exchange, of which nothing more is known."""
     times = [prompt.at for prompt in prompts if prompt.at]
     first = next((prompt for prompt in prompts if not prompt.is_command), None)
     return Session(

@@ -1,4 +1,4 @@
-"""The agents that are known. Each is a row here, a package beside this module, and a folder under `tests/data/`."""
+"""The known agents. Each is a row here, a package beside this module, and a folder under `tests/data/`."""
 
 import re
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ AGENTS: tuple[Agent, ...] = (
     pi.AGENT,
 )
 
-_LOG_NAME = re.compile(r"\d{8}([_-])\d{6}\1")  # how our own logs are called
+_LOG_NAME = re.compile(r"\d{8}([_-])\d{6}\1")  # the form of our own logs' names
 _NOTHING_KNOWN = WireIdentity()
 
 
@@ -29,18 +29,19 @@ def agent_called(name: str | None) -> Agent | None:
 
 
 def reader_of(name: str | None) -> Agent | None:
-    """The agent of that name, if its files can be read."""
+    """Return the agent of that name, if its files can be read."""
     agent = agent_called(name)
     return agent if agent and agent.reader else None
 
 
 def located() -> Iterator[tuple[Agent, AgentLocation]]:
-    """The agents that have files."""
+    """Yield the agents that have files."""
     return ((agent, agent.location) for agent in AGENTS if agent.location)
 
 
 def recognise(path: str, first: bytes) -> Agent | None:
-    """Whose main file it is, by the end of its path and its first bytes; none if it is nobody's, or a sub-agent's."""
+    """Return the agent whose main file this is, by the end of its path and its first bytes; None if it is no agent's,
+    or a sub-agent's."""
     return next((agent for agent in AGENTS if agent.is_main_file(path, first)), None)
 
 
@@ -51,13 +52,13 @@ def wire_of(name: str | None) -> WireIdentity:
 
 @cache
 def calls_of(name: str | None) -> "CallShapes | None":
-    """What the calls of an agent look like; none if nothing is known of them."""
+    """Return what the calls of an agent look like; None if nothing is known of them."""
     calls = wire_of(name).calls
     return cast("CallShapes", module(calls).CALLS) if calls else None
 
 
 def resume_command(name: str | None, session: str) -> list[str] | None:
-    """What to run to go on with a session; none for an agent that cannot, or that gave it no name."""
+    """Return the command that resumes a session; None for an agent that cannot, or that gave the session no name."""
     agent = agent_called(name)
     if agent is None or agent.run is None or _LOG_NAME.match(session):
         return None

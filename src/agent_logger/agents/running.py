@@ -1,4 +1,4 @@
-"""Which sessions are open just now, as far as agents note it."""
+"""The sessions that are open now, as far as agents note it."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -16,11 +16,11 @@ class NotedSessions(NamedTuple):
 
     running: frozenset[str]  # ids of sessions that a process has open
     killed: frozenset[str]  # whose process left its note behind
-    changed: float | None  # when a note was last written or taken away, in seconds since 1970; none: never
+    changed: float | None  # when a note was last written or removed, in seconds since 1970; none: never
 
     def runs(self, session: str, last_event: float | None) -> bool | None:
-        """Whether a process has it open; none if nothing tells. A client that ends takes its note away, so where that
-        happened after the last event of a session without a note, its client has ended."""
+        """Whether a process has the session open; None if that is unknown. A client that ends removes its note, so
+        where that happened after the last event of a session without a note, its client has ended."""
         if session in self.running:
             return True
         ended = (
@@ -30,7 +30,7 @@ class NotedSessions(NamedTuple):
 
 
 def noted_sessions() -> dict[str, NotedSessions]:
-    """By agent; of those that note it."""
+    """Return the notes by agent, for the agents that write them."""
     return {
         agent.name: cast("Noted", module(agent.processes).noted_sessions)(agent_folders(agent.location))
         for agent in AGENTS
@@ -42,5 +42,5 @@ Noted = Callable[[Iterable[Path]], NotedSessions]
 
 
 def running_sessions() -> frozenset[str]:
-    """The ids of sessions that a process has open."""
+    """Return the ids of sessions that a process has open."""
     return frozenset().union(*(noted.running for noted in noted_sessions().values()))

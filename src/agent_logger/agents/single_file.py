@@ -1,4 +1,5 @@
-"""The files of an agent that writes each session into one file: what holds where a descriptor names no other module."""
+"""The files of an agent that writes each session into one file: the default where a descriptor names no other
+module."""
 
 from collections.abc import Container, Iterator, Sequence
 from pathlib import Path, PurePosixPath
@@ -14,7 +15,7 @@ from agent_logger.model.ids import UUID
 def discover(
     agent: Agent, folders: Sequence[Path], cache: StampCache, skip: Container[str] = ()
 ) -> Iterator[Source]:
-    """A file is named by the session's id, with whatever else; or its name is the id."""
+    """Find sessions. The name of a file contains the session's id, or is the id."""
     for path in map(str, main_files(agent.location, folders) if agent.location else ()):
         if agent.main_file and not agent.main_file.search(path):
             continue
@@ -35,7 +36,7 @@ def begins_session(first: bytes) -> bool:
 
 
 def id_in(path: str) -> str:
-    """The client's id in the name of a file, else the name."""
+    """Return the client's id in the name of a file, else the name."""
     name = PurePosixPath(path).stem
     match = UUID.search(name)
     return match[0] if match else name

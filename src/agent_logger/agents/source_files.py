@@ -1,6 +1,6 @@
-"""What a reader of other agents' files is given: the files of one session, opened and framed by whoever has them.
+"""What a reader of other agents' files gets: the files of one session, opened and framed by the caller.
 
-Readers are pure. They never open anything; a side file is asked for by its name and may be gone.
+Readers are pure. They never open anything; they ask for a side file by its name, and it may be gone.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,11 +14,11 @@ Entries = Iterable[JsonEntry | Damage | Torn]
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """One file of a session. `name` is its path below the folder of the main one, with `/`."""
+    """A file of a session. `name` is its path below the folder of the main one, with `/`."""
 
     name: str
     entries: Entries  # read while it is iterated over, once
-    # The same bytes as they are, for who needs little of them.
+    # The same bytes undecoded, for readers that need little of them.
     chunks: Callable[[], Iterable[bytes]] | None = None
 
 
@@ -35,7 +35,7 @@ class SourceFiles:
 
 
 def lines_of(file: File) -> Iterator[Line | Damage | Torn]:
-    """The lines of a file, not decoded where that can be had."""
+    """Yield the lines of a file, not decoded where possible."""
     if file.chunks is None:
         for entry in file.entries:
             yield (
@@ -52,13 +52,13 @@ def lines_of(file: File) -> Iterator[Line | Damage | Torn]:
 
 
 def raw_lines_of(file: File) -> Iterator[bytes]:
-    """The same without their places, and without what is too long or has no newline yet: for who wants speed."""
+    """Yield the lines without their places, and without those that are too long or have no newline yet: for speed."""
     for portion in portions_of(file):
         yield from (line[:-1] for line in lines_in(portion))
 
 
 def portions_of(file: File) -> Iterator[bytes]:
-    """The same as they come: some whole lines at a time, with their newlines."""
+    """Yield a file's bytes in portions of whole lines, with their newlines."""
     if file.chunks is None:
         yield from (entry.raw + b"\n" for entry in file.entries if isinstance(entry, JsonEntry))
         return

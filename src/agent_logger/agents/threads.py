@@ -1,4 +1,4 @@
-"""Which files of an agent make one session: that of a sub-agent names who started it."""
+"""The files of an agent that make one session: the file of a sub-agent names the thread that started it."""
 
 from collections.abc import Mapping
 from typing import NamedTuple, TypeVar
@@ -12,7 +12,8 @@ class AgentThread(NamedTuple):
 
 
 def families(threads: Mapping[P, AgentThread]) -> dict[P, list[P]]:
-    """The main files, each with those of its sub-agents, however far down. One whose starter is gone is a main file."""
+    """Return the main files, each with those of its sub-agents, at any depth. A sub-agent whose starter is gone is a
+    main file."""
     ids = {thread.id for thread in threads.values()}
     started: dict[str | None, list[P]] = {}
     for path, thread in threads.items():

@@ -1,4 +1,4 @@
-"""Keeping the files of sessions: of one, as a hook names it, or all that are below an agent's folder.
+"""Copies the files of sessions into the archive: of one, as a hook names it, or all that are below an agent's folder.
 
 A hook's child imports this, so it imports little.
 """
@@ -29,11 +29,11 @@ class Trouble(NamedTuple):
 
 
 class CopyReport:
-    """What was done."""
+    """What was copied, left out and failed."""
 
     def __init__(self) -> None:
         self.files = self.new = self.grown = self.rewritten = self.bytes = self.sealed = 0
-        self.left_out: list[Trouble] = []  # files with a name that means something else in the archive
+        self.left_out: list[Trouble] = []  # files with a name that has another meaning in the archive
         self.failed: list[Trouble] = []  # tried again next time
 
     def add(self, outcome: CopyOutcome) -> None:
@@ -49,7 +49,8 @@ class CopyReport:
 
     @contextmanager
     def trying(self, path: Path) -> Iterator[None]:
-        """What fails is told, and the rest goes on. A file that went meanwhile is none; what was kept of it stays."""
+        """Report what fails, and let the rest continue. A file that was deleted meanwhile is no failure; its copy
+        stays."""
         try:
             yield
         except FileNotFoundError:
@@ -59,7 +60,7 @@ class CopyReport:
 
 
 def keep_files(home: Path, folder: ArchiveFolder, files: Iterable[Parts], report: CopyReport) -> None:
-    """But for those of sessions that were removed."""
+    """Copy files into the archive, except those of sessions that were removed."""
     buried = [
         name for name in tombstones(home) if UUID.fullmatch(name)
     ]  # any other may be a word in any path
@@ -76,8 +77,8 @@ def keep_files(home: Path, folder: ArchiveFolder, files: Iterable[Parts], report
 
 
 def keep_session(home: Path, transcript: Path) -> CopyReport:
-    """One session, by its main file. Any program may have named it: it counts only if it is one below a folder of an
-    agent's, and no link."""
+    """Copy one session, named by its main file. Any program may have named it: it counts only if it is a main file
+    below a folder of an agent, and not a link."""
     report = CopyReport()
     for agent, location in located():
         for origin in agent_folders(location):
@@ -90,7 +91,8 @@ def keep_session(home: Path, transcript: Path) -> CopyReport:
 
 
 def _parts_below(origin: Path, path: Path) -> Parts | None:
-    """The folder it is in may be reached by a link, if that leads to an agent's folder after all."""
+    """Return the path below the agent's folder. The file's folder may be reached by a link, if that leads into the
+    agent's folder."""
     real = Path(os.path.realpath(path.parent), path.name)
     return real.relative_to(origin).parts if real.is_relative_to(origin) else None
 

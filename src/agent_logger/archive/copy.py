@@ -1,10 +1,10 @@
-"""Keeping a copy of a file that somebody else writes, byte for byte.
+"""Keeps a copy of a file that another program writes, byte for byte.
 
 The copy is its own position: it is a beginning of the file, and what the file has beyond it is appended. So a copy that
-was cut short, by a kill or a full disk at any step, is gone on with, and nothing has to be told from elsewhere. Once it
-has caught up it has the file's time, by which an unchanged file is passed over.
+was cut short, by a kill or a full disk at any step, is continued, and no state is kept elsewhere. Once it has caught up
+it has the file's time, by which an unchanged file is skipped.
 
-A file that no longer begins with its copy was written anew. Then the copy stays as `<name>~1`, `~2` and so on, an older
+A file that no longer begins with its copy was rewritten. Then the copy stays as `<name>~1`, `~2` and so on, an older
 generation, and a new one takes its place in one step.
 """
 
@@ -19,11 +19,11 @@ from agent_logger.errors import SourceError, StoreError
 from agent_logger.files.append import lock_for_a_while
 from agent_logger.files.foreign import READ_BYTES, SEALED
 
-OLDER = "~"  # in the name of an older generation, or of a copy in the making
-# At once: small enough to stay in the processor's cache, which is four times as fast as 1 MB.
+OLDER = "~"  # in the name of an older generation, or of an unfinished copy
+# Read at once: small enough to stay in the processor's cache, which is four times as fast as 1 MB.
 COMPARED_BYTES = 1 << 18
-ATTEMPTS = 5  # to get hold of a copy that others replace meanwhile
-LOCK_SECONDS = 10.0  # that another may take to bring it up to date
+ATTEMPTS = 5  # to lock a copy that others replace meanwhile
+LOCK_SECONDS = 10.0  # that another process may take to bring it up to date
 
 Change = Literal["same", "new", "grown", "rewritten"]
 
@@ -34,20 +34,21 @@ class CopyOutcome(NamedTuple):
 
 
 def can_keep(name: str) -> bool:
-    """Whether a copy of that name could not be taken for one of ours that means something else."""
+    """Whether a copy of that name could not be mistaken for an older generation or a sealed copy."""
     return OLDER not in name and not name.endswith(SEALED)
 
 
 def copy_file(source: int, target: Path) -> CopyOutcome:
-    """Bring the copy up to the file of a descriptor. When this returns, the copy is on the device.
+    """Bring the copy up to date with the file of a descriptor. When this returns, the copy is on the device.
 
-    Raises `OSError`, and `StoreError` if another process holds on to the copy; what was copied so far stays.
+    Raises `OSError`, and `StoreError` if another process keeps the copy locked or replaces it; what was copied so far
+    stays.
     """
     if has_caught_up(os.fstat(source), target):
         return CopyOutcome("same", 0)
     platform.make_folder(target.parent)
     with _held(target) as (copy, is_new):
-        status = os.fstat(source)  # now: another may have brought the copy further than the file was before
+        status = os.fstat(source)  # now: another process may have copied more than the file had before
         size = copy.size()
         if status.st_size < size or not is_equal(source, copy.fd, size):
             _replace(source, status, target)
@@ -62,7 +63,7 @@ def copy_file(source: int, target: Path) -> CopyOutcome:
 
 
 def generations(target: Path) -> list[Path]:
-    """The older copies of a file, plain or sealed, the newest first; under their plain names."""
+    """Return the older copies of a file, plain or sealed, the newest first; under their plain names."""
     begins = f"{target.name}{OLDER}"
     try:
         names = {name.removesuffix(SEALED) for name in os.listdir(target.parent) if name.startswith(begins)}
@@ -78,7 +79,7 @@ def generations(target: Path) -> list[Path]:
 
 
 def has_caught_up(status: os.stat_result, target: Path) -> bool:
-    """Whether the copy is what a file with this status holds."""
+    """Whether the copy has the content of a file with this status."""
     with contextlib.suppress(FileNotFoundError):
         copy = os.lstat(target)
         return (copy.st_size, copy.st_mtime_ns) == (status.st_size, status.st_mtime_ns)
@@ -96,7 +97,7 @@ def has_caught_up(status: os.stat_result, target: Path) -> bool:
 
 @contextlib.contextmanager
 def _held(target: Path) -> Iterator[tuple[platform.Held, bool]]:
-    """The copy, ours alone, and whether it was made just now."""
+    """Yield the copy, locked, and whether it was made just now."""
     for _ in range(ATTEMPTS):
         is_new = not target.exists() and not _unseal(target)
         copy = _opened(target)
@@ -104,7 +105,7 @@ def _held(target: Path) -> Iterator[tuple[platform.Held, bool]]:
             if not lock_for_a_while(copy, LOCK_SECONDS):
                 raise StoreError(f"{target}: another process is copying to it")
             if platform.is_same_file(copy):
-                _sealed(target).unlink(missing_ok=True)  # of somebody who was killed while unsealing
+                _sealed(target).unlink(missing_ok=True)  # left by a process that was killed while unsealing
                 yield copy, is_new and copy.size() == 0
                 return
         finally:
@@ -120,8 +121,8 @@ def _opened(target: Path) -> platform.Held:
 
 
 def _unseal(target: Path) -> bool:
-    """A sealed copy that goes on is plain again. `False` if there is none. The sealed one goes when nobody can be
-    reading the plain one half."""
+    """Make a sealed copy plain again, to continue it. Returns `False` if there is none. The sealed one is deleted when
+    no process can be reading the plain one half-written."""
     packed = _sealed(target)
     if not packed.exists():
         return False
@@ -132,9 +133,9 @@ def _unseal(target: Path) -> bool:
             for frame in sealed.frames:
                 plain.write(sealed.read_frame(frame))
             platform.sync(plain.fd)
-            with contextlib.suppress(FileExistsError):  # somebody else was faster
+            with contextlib.suppress(FileExistsError):  # another process was faster
                 os.link(plain.path, target)
-    except FileNotFoundError:  # somebody else was through with it before we could open it
+    except FileNotFoundError:  # another process finished before we could open it
         return False
     except SourceError:  # it is damaged: what can be read of it stays, and a new copy is made
         os.rename(packed, _sealed(_next_generation(target)))
@@ -144,7 +145,7 @@ def _unseal(target: Path) -> bool:
 
 @contextlib.contextmanager
 def in_the_making(target: Path) -> Iterator[platform.Held]:
-    """A file that becomes the copy when it is renamed so; else it goes."""
+    """Yield a file that becomes the copy when it is renamed to it; else it is deleted."""
     path = target.with_name(f".{target.name}.{os.getpid()}{OLDER}")
     path.unlink(missing_ok=True)
     copy = platform.open_file(path, create=True)
@@ -163,8 +164,8 @@ def _sealed(target: Path) -> Path:
 
 
 def is_equal(one: int, other: int, size: int) -> bool:
-    """All of it, of files of any length: nothing else tells one that grew from one that was written anew. A hundred
-    megabytes take some 30 ms."""
+    """Compare all bytes, in files of any length: nothing else tells a file that grew from one that was rewritten. A
+    hundred megabytes take some 30 ms."""
     return all(
         os.pread(one, min(COMPARED_BYTES, size - at), at)
         == os.pread(other, min(COMPARED_BYTES, size - at), at)
@@ -173,7 +174,7 @@ def is_equal(one: int, other: int, size: int) -> bool:
 
 
 def _append(source: int, copy: platform.Held, start: int, end: int) -> None:
-    """What the file had when we looked: a writer that never stops would never let us go."""
+    """Append what the file had when we looked: a writer that never stops would keep us here forever."""
     while start < end and (piece := os.pread(source, min(READ_BYTES, end - start), start)):
         copy.write(piece)
         start += len(piece)
@@ -185,7 +186,8 @@ def _finish(copy: platform.Held, status: os.stat_result) -> None:
 
 
 def _replace(source: int, status: os.stat_result, target: Path) -> None:
-    """At no time there is no copy. Whoever is killed between the two steps has the older one under both names."""
+    """Replace the copy. There is always a copy: a process that is killed between the two steps leaves the older one
+    under both names."""
     with in_the_making(target) as new:
         _append(source, new, 0, status.st_size)
         _finish(new, status)

@@ -1,6 +1,6 @@
-"""Keeping a copy of opencode's database, which must not be copied as it lies there: most of it may be in its log.
+"""Keeps a copy of opencode's database, which must not be copied as a file: most of it may be in its log.
 
-SQLite copies it, page by page, while its owner may go on writing. A copy that holds all that the one before held takes
+SQLite copies it, page by page, while its owner may continue to write. A copy that contains all of the one before takes
 its place; else the one before stays, as an older generation: what the agent deletes stays.
 """
 
@@ -16,7 +16,7 @@ from agent_logger.errors import SourceError
 
 
 def modified(path: Path) -> float:
-    """When it, or its log, was last written to. Raises `FileNotFoundError`."""
+    """Return when the database, or its log, was last written to. Raises `FileNotFoundError`."""
     return _modified_ns(path) / 1e9
 
 
@@ -28,7 +28,7 @@ def _modified_ns(path: Path) -> int:
 
 
 def copy_database(path: Path, target: Path) -> CopyOutcome:
-    """Raises `OSError`, and `SourceError` if it cannot be read."""
+    """Bring the copy up to date. Raises `OSError`, and `SourceError` if the database cannot be read."""
     latest = _modified_ns(path)
     with suppress(FileNotFoundError):
         if os.lstat(target).st_mtime_ns == latest:

@@ -1,6 +1,6 @@
-"""The archive: where copies of other agents' files are, and which of them are there.
+"""The archive: where copies of other agents' files are, and which of them exist.
 
-`<home>/archive/<agent>/<folder>/<path>`: `<folder>` stands for one folder of the agent's, and says in `.folder` which;
+`<home>/archive/<agent>/<folder>/<path>`: `<folder>` stands for one folder of the agent, and says in `.folder` which;
 `<path>` is the file's below it. Nothing else is written there. What is read there may be sealed.
 """
 
@@ -22,7 +22,7 @@ MAKING = re.compile(rf"\..+\.\d+{OLDER}(?:-journal)?|\.{FOLDER_FILE}\.\d+")  # w
 
 
 class ArchiveFolder(NamedTuple):
-    """A folder of an agent's, and where its copies are."""
+    """A folder of an agent, and where its copies are."""
 
     agent: str
     origin: Path
@@ -35,13 +35,13 @@ class ArchiveFolder(NamedTuple):
 class ArchivedCopy(NamedTuple):
     folder: ArchiveFolder
     parts: tuple[str, ...]  # the file's path below the agent's folder
-    path: Path  # of the copy as it lies there, plain or sealed
+    path: Path  # of the copy, plain or sealed
     modified: float
     size: int
 
     @property
     def target(self) -> Path:
-        """Under its plain name, by which it is read."""
+        """The copy's plain name, by which it is read."""
         return self.folder.target(self.parts)
 
     @property
@@ -54,14 +54,14 @@ def archive_path(home: Path) -> Path:
 
 
 def folder_of(home: Path, agent: str, origin: Path) -> ArchiveFolder:
-    """Where the copies of an agent's folder go; it need not be there."""
+    """Return where the copies of an agent's folder go; the folder need not exist."""
     digest = hashlib.sha256(os.fsencode(origin)).hexdigest()[:8]
     name = f"{folder_name(str(origin))[-MOST_NAME:].lstrip('-')}-{digest}"
     return ArchiveFolder(agent, origin, archive_path(home) / agent / name)
 
 
 def prepare(folder: ArchiveFolder) -> None:
-    """Raises `OSError`."""
+    """Make the folder. Raises `OSError`."""
     path = folder.copies / FOLDER_FILE
     if not path.exists():
         platform.make_folder(folder.copies)
@@ -69,7 +69,7 @@ def prepare(folder: ArchiveFolder) -> None:
 
 
 def folders(home: Path) -> list[ArchiveFolder]:
-    """Every folder that anything was kept of. Raises nothing."""
+    """Return every folder of which anything was copied. Raises nothing."""
     listing = []
     for path in sorted(archive_path(home).glob(f"*/*/{FOLDER_FILE}")):
         try:
@@ -81,7 +81,7 @@ def folders(home: Path) -> list[ArchiveFolder]:
 
 
 def copies(folder: ArchiveFolder) -> Iterator[ArchivedCopy]:
-    """The newest generation of every file, in the order of their names."""
+    """Yield the newest generation of every file, sorted by name."""
     for inside, inner, names in os.walk(folder.copies):
         inner.sort()
         present = {name for name in names if OLDER not in name}
@@ -94,7 +94,7 @@ def copies(folder: ArchiveFolder) -> Iterator[ArchivedCopy]:
             path = Path(inside, name)
             try:
                 status = os.lstat(path)
-            except OSError:  # sealed or unsealed just now
+            except OSError:  # it was sealed or unsealed just now
                 continue
             parts = Path(inside, plain).relative_to(folder.copies).parts
             yield ArchivedCopy(folder, parts, path, status.st_mtime, status.st_size)

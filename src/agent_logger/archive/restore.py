@@ -1,8 +1,8 @@
-"""Putting a session back from the archive to where its agent finds it: planned first, then written.
+"""Restores a session from the archive to where its agent finds it: planned first, then written.
 
-Nothing that is there is changed. No link below the agent's folder is followed. A file gets its name when it is whole.
-A session of an agent that has a database is written to a folder of ours, or one that the user names, as documents that
-the agent itself imports: a database of others is read, and never written to.
+No existing file is changed. No link below the agent's folder is followed. A file gets its name when it is complete. A
+session of an agent that has a database is written to a folder of ours, or one that the user names, as documents that
+the agent itself imports: a database of another program is read, and never written to.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ from agent_logger.files.sources import source_at
 from agent_logger.protocols.jsonl import JsonEntry
 
 RESTORED = "restored"  # the folder of our home for documents
-MOST_DOCUMENTS = 1_000  # with the same session, each with another content
+MOST_DOCUMENTS = 1_000  # with the same session, each with different content
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -36,7 +36,7 @@ class RestoreStep(NamedTuple):
     copy: Path  # in the archive, under its plain name
     root: Path
     parts: tuple[str, ...]
-    state: Literal["missing", "there", "other"]  # as the copy says; or something else is in its place
+    state: Literal["missing", "there", "other"]  # `there`: as the copy; `other`: another file is there
     chunks: Callable[[], Iterable[bytes]]  # what to write
 
     @property
@@ -45,9 +45,9 @@ class RestoreStep(NamedTuple):
 
 
 class ImportCommand(NamedTuple):
-    """What the user runs next."""
+    """The command that the user runs next."""
 
-    folder: str | None  # where: the session is put into the project there
+    folder: str | None  # where to run it: the session is put into the project there
     arguments: tuple[str, ...]
 
 
@@ -56,7 +56,7 @@ class Plan(NamedTuple):
     steps: list[RestoreStep]
     commands: tuple[ImportCommand, ...] = ()
     left_out: tuple[LeftOutRow, ...] = ()
-    completed: int = 0  # rows of older versions that got fields which the agent's import requires
+    completed: int = 0  # rows of older versions that were given fields which the agent's import requires
 
     @property
     def missing(self) -> list[RestoreStep]:
@@ -64,7 +64,7 @@ class Plan(NamedTuple):
 
 
 def find(home: Path, given: str) -> Archived:
-    """By id, or a beginning that no other has. Raises `SourceError`."""
+    """Find a session by id, or by a unique beginning of it. Raises `SourceError`."""
     every = [(name, session) for session in archived_sessions(home) for name in session.names]
     matching = [session for name, session in every if name == given]
     matching = matching or [session for name, session in every if name.startswith(given or "/")]
@@ -77,8 +77,8 @@ def find(home: Path, given: str) -> Archived:
 
 
 def plan(home: Path, session: Archived, to: Path | None = None) -> Plan:
-    """Where the agent looks now: the folder the files came from if it is one of these, else the first of them. What the
-    agent has to import goes to the folder `to`, or to one of our home. Raises `SourceError`."""
+    """Plan a restore to where the agent looks now: the folder the files came from if it is one of these, else the first
+    of them. What the agent has to import goes to the folder `to`, or to one of our home. Raises `SourceError`."""
     agent = agent_called(session.agent)
     assert agent
     assert agent.location
@@ -111,7 +111,7 @@ def _digest(chunks: Iterable[bytes]) -> str:
 
 
 def _copies_of(session: Archived, location: AgentLocation) -> Iterator[ArchivedCopy]:
-    """Of the main file, those of sub-agents, and what lies beside them for this session alone."""
+    """Yield the copies of the main file, those of sub-agents, and what is beside them for this session alone."""
     own = {session.source.path, *(session.source.others or ())}
     patterns = beside(location.beside, session.parts)
     for copy in copies(session.folder):
@@ -125,7 +125,8 @@ def _copies_of(session: Archived, location: AgentLocation) -> Iterator[ArchivedC
 def _plan_of_documents(
     home: Path, session: Archived, agent: Agent, support: ImportSupport, to: Path | None
 ) -> Plan:
-    """One for the session, and one for each that it started; none for what the agent's database holds completely."""
+    """Plan a document for the session, and one for each that it started; none for what the agent's database has
+    completely."""
     root, above = (home, (RESTORED,)) if to is None else (to.absolute(), ())
     steps, commands, left_out, completed = [], [], [], 0
     source, origin = session.open(), session.folder.origin.joinpath(*session.parts)
@@ -149,7 +150,7 @@ def _plan_of_documents(
 
 
 def _rows_there(agent: Agent, database: Path, session: str) -> set[tuple[str, str]]:
-    """What the agent's own database holds of a session; nothing if it cannot be read."""
+    """Return the rows that the agent's own database has of a session; none if it cannot be read."""
     try:
         return _row_ids(agent.open_session(source_at(agent.name, database, session)).main)
     except (OSError, SourceError):
@@ -164,7 +165,7 @@ def _row_ids(file: File) -> set[tuple[str, str]]:
 def _document_step(
     session: Archived, root: Path, above: tuple[str, ...], document: ImportDocument
 ) -> RestoreStep:
-    """Under the first name that is free, or that a file with the same content has."""
+    """Plan a document under the first name that is free, or that a file with the same content has."""
     for number in range(1, MOST_DOCUMENTS + 1):
         name = f"{document.session}.json" if number == 1 else f"{document.session}-{number}.json"
         step = _step_of(session, root, (*above, name), document.data)
@@ -184,7 +185,7 @@ def _step_of(session: Archived, root: Path, parts: tuple[str, ...], data: bytes)
 
 
 def carry_out(planned: Plan) -> None:
-    """Raises `StoreError`; what was written before stays, for each file is whole."""
+    """Write the files. Raises `StoreError`; what was written before stays, because each file is complete."""
     for step in planned.missing:
         try:
             _write(step)
@@ -197,7 +198,7 @@ def carry_out(planned: Plan) -> None:
 
 
 def _write(step: RestoreStep) -> None:
-    """With the time of now: by its old one the agent might delete it again at once."""
+    """Write a file with the current time: by its old one the agent might delete it again at once."""
     name = step.parts[-1]
     temporary = f".{name[:100]}.{os.getpid()}"
     with _made_below(step.root, step.parts[:-1]) as folder:
@@ -217,7 +218,7 @@ def _write(step: RestoreStep) -> None:
 
 @contextmanager
 def _made_below(root: Path, parts: Sequence[str]) -> Iterator[int]:
-    """A descriptor of the folder, made where it was not there."""
+    """Yield a descriptor of the folder, created if it did not exist."""
     platform.make_folder(root)
     folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

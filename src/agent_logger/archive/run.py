@@ -1,4 +1,4 @@
-"""Bringing the archive up to date: every file that belongs to a session, of every agent; then sealing and sweeping."""
+"""Brings the archive up to date: every file that belongs to a session, of every agent; then seals and sweeps."""
 
 import os
 import time
@@ -22,11 +22,11 @@ from agent_logger.errors import SourceError
 from agent_logger.files.parts import part_of
 from agent_logger.journal.seal import seal
 
-MAKING_SECONDS = 86_400.0  # after which nobody is making that copy any more
+MAKING_SECONDS = 86_400.0  # after which no process is making that copy any more
 
 
 def archive_all(home: Path, quiet_seconds: float = 0.0) -> CopyReport:
-    """A database that was written to within `quiet_seconds` is left for later."""
+    """Copy all files. A database that was written to within `quiet_seconds` is left for later."""
     report = CopyReport()
     for agent, location in located():
         for origin in agent_folders(location):
@@ -44,7 +44,7 @@ def _keep_database(folder: ArchiveFolder, path: Path, quiet_seconds: float, repo
 
 
 def seal_archive(home: Path, after_seconds: float | None, report: CopyReport) -> None:
-    """Pack the copies of what was not written to for so long. `None`: never."""
+    """Pack the copies of files that were not written to for so long. `None`: never."""
     for folder in folders(home) if after_seconds is not None else ():
         for copy in copies(folder):
             part = part_of(copy.path) if copy.path.suffix == ".jsonl" else None
@@ -57,7 +57,7 @@ def seal_archive(home: Path, after_seconds: float | None, report: CopyReport) ->
 
 
 def sweep(home: Path) -> None:
-    """Remove what killed copiers left in the making."""
+    """Remove unfinished copies that killed processes left."""
     for inside, _, names in os.walk(archive_path(home)):
         for name in filter(MAKING.fullmatch, names):
             path = Path(inside, name)

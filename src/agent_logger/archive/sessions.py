@@ -1,4 +1,4 @@
-"""The sessions in the archive: of what is there, main files, by agent and the client's id."""
+"""The sessions in the archive: main files, by agent and the client's id."""
 
 from collections.abc import Container, Iterator
 from pathlib import Path
@@ -15,7 +15,7 @@ from agent_logger.files.sources import Source, StampCache
 
 
 class Archived(NamedTuple):
-    """A session of which there is a copy, whether its agent still has it or not."""
+    """A session that has a copy, whether its agent still has it or not."""
 
     folder: ArchiveFolder
     copy: Path  # of its main file, under its plain name
@@ -40,13 +40,13 @@ class Archived(NamedTuple):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What it may be called by: the name of a file may have a part of the id, which stands inside."""
+        """The names of the session: the name of a file may have only a part of the id, which is inside the file."""
         agent = agent_called(self.agent)
         inside = module(agent.files).session_id(self.copy) if agent and agent.has_id_inside else None
         return (self.id, inside) if inside else (self.id,)
 
     def open(self) -> SourceFiles:
-        """Raises `SourceError`, `OSError`."""
+        """Open the session. Raises `SourceError`, `OSError`."""
         agent = agent_called(self.agent)
         assert agent
         return agent.open_session(self.source)
@@ -58,7 +58,7 @@ def archived_sessions(home: Path) -> Iterator[Archived]:
 
 
 def archived_in(folder: ArchiveFolder, cache: StampCache, skip: Container[str] = ()) -> Iterator[Archived]:
-    """Of one folder of an agent's, but for those with names that are to be skipped. Found and not opened."""
+    """Find the sessions of one folder of an agent, except those whose names are in `skip`, without opening them."""
     agent = reader_of(folder.agent)
     if agent is None or agent.location is None:
         return
@@ -73,7 +73,8 @@ def archived_in(folder: ArchiveFolder, cache: StampCache, skip: Container[str] =
 def _in_databases(
     agent: Agent, folder: ArchiveFolder, cache: StampCache, skip: Container[str]
 ) -> Iterator[Archived]:
-    """Whatever they are called. What a newer copy does not hold any more is in an older one."""
+    """Find the sessions in databases, whatever the files are called. What a newer copy no longer has is in an older
+    one."""
     files = cast("DatabaseFiles", module(agent.files))
     for copy in copies(folder):
         names: set[str] = set()
@@ -85,8 +86,8 @@ def _in_databases(
 
 
 def copies_by_name(home: Path) -> dict[str, list[Path]]:
-    """The copies of sessions' main files, as they lie in the archive, the newest first, by what the session may be
-    called by; none of a database, for it holds the sessions of others too."""
+    """Return the copies of sessions' main files, as they are in the archive, the newest first, by the session's names;
+    no copies of a database, because it has other sessions too."""
     paths_by_name: dict[str, list[Path]] = {}
     sessions = [session for session in archived_sessions(home) if session.source.key == session.source.path]
     for session in sorted(sessions, key=lambda session: -session.source.modified):

@@ -1,5 +1,5 @@
-"""Work aside: filling the search index, sealing what is due. One process at a time, with the least claim to the
-machine, and in nobody's way."""
+"""Background work: filling the search index, sealing what is due. One process at a time does it, at the lowest
+priority, without blocking others."""
 
 import os
 import subprocess
@@ -14,7 +14,8 @@ from agent_logger import platform
 
 @contextmanager
 def indexing(home: Path) -> Iterator[bool]:
-    """Whether this process may fill the index; another one may be at it. Where there are no locks, all may."""
+    """Yield whether this process may fill the index; another process may be doing so. Where there are no locks, every
+    process may."""
     held = None
     mine = True
     with suppress(OSError):
@@ -37,7 +38,8 @@ def _open_lock_file(home: Path) -> platform.Held:
 
 
 def start(home: Path, seal_after_seconds: float | None) -> bool:
-    """Begin in a process of its own, which outlives this one. Whether one is at it now."""
+    """Start the work in a process of its own, which outlives this one. Returns whether such a process is running
+    now."""
     with indexing(home) as free:
         if not free:
             return True
@@ -50,7 +52,7 @@ def start(home: Path, seal_after_seconds: float | None) -> bool:
         )
     except OSError:
         return False
-    Thread(target=child.wait, daemon=True).start()  # should we outlive it
+    Thread(target=child.wait, daemon=True).start()  # in case we outlive it
     return True
 
 

@@ -1,7 +1,7 @@
-"""The catalog: every session there is, from all that was found on this machine, in answer to questions.
+"""The catalog: every session, from everything that was found on this machine, as queries.
 
-The door for commands, the page, and programs that build on this. It is derived from the files and keeps up with them: a
-question is answered from what was on the disk no more than a second before. Its database may be deleted at any time.
+Commands, the page, and programs that build on this use it. It is derived from the files and keeps up with them: a query
+is answered from what was on the disk no more than a second before. Its database may be deleted at any time.
 """
 
 import sqlite3
@@ -33,7 +33,7 @@ from agent_logger.catalog.summary import Filter, Hit, SessionSummary, Uncounted
 from agent_logger.errors import StoreError
 from agent_logger.home.facts import session_labelled
 
-# A question imports what it needs: most need little, and are asked by commands that end at once.
+# A query imports what it needs: most need little, and are made by commands that end at once.
 if TYPE_CHECKING:
     from agent_logger.catalog.discovery.sessions import Place
     from agent_logger.catalog.joining.calls import CallDetail, WireCall
@@ -48,18 +48,18 @@ FRESH_SECONDS = 1.0
 SHORT_ID = 8  # characters, where they are enough
 DETAILS_AT_ONCE = 8  # sessions
 MOST_LOOKS = 3
-MOST_ASKED = 1 << 31  # sessions or hits; SQLite knows no numbers without end
-INDEX_SECONDS = 1.0  # that a search spends on what is not in the index yet
+MOST_ASKED = 1 << 31  # sessions or hits; SQLite has no infinite numbers
+INDEX_SECONDS = 1.0  # that a search spends on adding what is missing from the index
 
 T = TypeVar("T")
 
 
 class Catalog:
-    """`with Catalog.open() as catalog: ...`
+    """Answers queries about all sessions: `with Catalog.open() as catalog: ...`
 
-    For one thread; another one opens its own. Any number of them, in any number of processes, may be open at once.
-    `problem` says why the catalog is in memory alone, if it is. Who calls `refresh` in another thread, and does not
-    want to wait for it here, gives `fresh_seconds` without an end.
+    A catalog belongs to one thread; another thread opens its own. Any number of them, in any number of processes, may
+    be open at once. `problem` says why the catalog is in memory alone, if it is. To call `refresh` in another thread
+    and never wait for it here, pass an infinite `fresh_seconds`.
     """
 
     def __init__(self, home: Path, fresh_seconds: float = FRESH_SECONDS) -> None:
@@ -75,7 +75,7 @@ class Catalog:
 
     @classmethod
     def open(cls, home: Path | None = None) -> Self:
-        """Over the home of this user, or another one, and all the files of agents that it knows of."""
+        """Open the catalog of this user's home, or another one, over all agents' files that it knows of."""
         from agent_logger import config
 
         return cls(home or config.home())
@@ -97,19 +97,19 @@ class Catalog:
     # ------------------------------------------------------------ keeping up
 
     def refresh(self, progress: Progress | None = None) -> RefreshReport:
-        """Take in what has changed since the last time, whoever looked. Questions do so by themselves."""
+        """Take in what has changed since the last refresh by any process. Queries do so by themselves."""
         done = self._with_recovery(lambda database: refresh(database, self.home, progress))
         self._refreshed, self._unsealed_since = time.monotonic(), done.unsealed_since
         return done
 
     @property
     def version(self) -> int:
-        """Another one when anything in the catalog is another one than before. Looks at no files: `refresh` does."""
+        """A number that changes with every change in the catalog. Looks at no files: `refresh` does."""
         return self._with_recovery(changes)
 
     def read_details(self, sessions: Iterable[str] | None = None, progress: Progress | None = None) -> bool:
-        """Titles, exchanges and tools, of all sessions or of these, where they are not known yet. Whether any were
-        not."""
+        """Read titles, exchanges and tools of all sessions, or of these, where they are not known yet. Returns whether
+        any were not."""
         left = self._query(lambda database: queries.outdated_sessions(database, sessions))
         if not left:
             return False
@@ -125,8 +125,9 @@ class Catalog:
         return True
 
     def index(self, progress: Progress | None = None, *, seconds: float = float("inf")) -> bool:
-        """Take into the search index what is not in it yet, the one last active first; for no longer than this, if it
-        is given. Whether all is in it then. Where another process is at it, this one leaves it to that."""
+        """Add to the search index what is missing from it, the session last active first; for no longer than `seconds`,
+        if they are given. Returns whether the index is complete then. If another process is filling the index, this one
+        leaves it to that."""
         from agent_logger.catalog.background import indexing
         from agent_logger.catalog.search.search import index
 
@@ -139,26 +140,26 @@ class Catalog:
             return self._with_texts(lambda database, texts: index(database, texts, progress, seconds))
 
     def is_sealing_due(self, after_seconds: float | None) -> bool:
-        """Whether there may be parts of logs that were not touched for so long, as the last look at the files saw."""
+        """Whether there may be parts of logs that were not touched for so long, as the last refresh saw."""
         from agent_logger.catalog.sealing import is_due
 
         return self._with_recovery(lambda database: is_due(database, self._unsealed_since, after_seconds))
 
     def seal(self, after_seconds: float | None, *, seconds: float = float("inf")) -> int:
-        """Seal the parts of our logs that were not touched for so long (none: never), wherever they are; for no longer
-        than `seconds`, if they are given. How many."""
+        """Seal the parts of our logs that were not touched for so long (None: never), wherever they are; for no longer
+        than `seconds`, if they are given. Returns how many were sealed."""
         from agent_logger.catalog.sealing import seal
 
         return self._with_recovery(lambda database: seal(database, self.home, after_seconds, seconds))
 
     @property
     def backlog(self) -> int:
-        """Bytes of sessions that were only read for what they cost. Looks at no files."""
+        """The bytes of sessions that were only read for their cost. Looks at no files."""
         return self._with_recovery(queries.backlog)
 
     @property
     def coverage(self) -> "Coverage":
-        """How much of what there is the search index covers."""
+        """How much of all sessions the search index covers."""
         from agent_logger.catalog.search.search import coverage
 
         return self._with_texts(coverage)
@@ -173,7 +174,7 @@ class Catalog:
         offset: int = 0,
         order: Order = "active",
     ) -> list[SessionSummary]:
-        """The one last active first, or by another order, always from the most to the least."""
+        """Return sessions, the one last active first, or in another order, always from the most to the least."""
         conditions = where or Filter()
         limit = MOST_ASKED if limit is None else min(limit, MOST_ASKED)
         offset = min(offset, MOST_ASKED)
@@ -182,7 +183,7 @@ class Catalog:
         elif conditions.live:
             self._read_live_details()
         ids: list[str] = []
-        for _ in range(MOST_LOOKS):  # what is read may tell that others were active later
+        for _ in range(MOST_LOOKS):  # reading details may show that others were active later
             ids = self._query(
                 lambda database: queries.session_ids(database, conditions, order, limit, offset)
             )
@@ -193,7 +194,7 @@ class Catalog:
         return self._query(lambda database: queries.summaries(database, ids))
 
     def count(self, where: Filter | None = None) -> int:
-        """How many sessions there are."""
+        """Return how many sessions there are."""
         conditions = where or Filter()
         if conditions.title:
             self.read_details()
@@ -208,17 +209,18 @@ class Catalog:
         return next(iter(self._query(lambda database: queries.summaries(database, [session_id]))), None)
 
     def resolve(self, given: str) -> list[str]:
-        """The ids of the sessions that are meant: by its id, the name of its log or its path the one; by its label, the
-        one last called so; else all whose id or name begins so."""
+        """Return the ids of the sessions that are meant: the one with that id, log name or path; the one that last got
+        that label; else all whose id or name begins so."""
         name = session_labelled(self.home, given) or given
         return self._query(lambda database: queries.resolve(database, name))
 
     def short_ids(self, session_ids: Iterable[str]) -> dict[str, str]:
-        """Of each the beginning that it can be called by: eight characters, or as many as tell it from all others."""
+        """Return a unique beginning of each id: eight characters, or as many as tell it from all others."""
         return self._query(lambda database: queries.beginnings(database, session_ids, SHORT_ID))
 
     def session(self, session_id: str) -> "Session | None":
-        """From all its witnesses. By the client's id, the name of a log, or a beginning that no other has."""
+        """Return a session from all its witnesses. It is named by the client's id, the name of a log, or a unique
+        beginning."""
         from agent_logger.catalog.details import load_session
         from agent_logger.catalog.live.liveness import in_flight, mark_interrupted
 
@@ -234,7 +236,8 @@ class Catalog:
         return session if summary and summary.live else mark_interrupted(session)
 
     def damaged_files(self, *session_ids: str) -> dict[str, dict[Path, int]]:
-        """Of each of these sessions that has damaged lines, how many there are in which file; `verify` shows them."""
+        """Return how many damaged lines are in which file, for each of these sessions that has any; `verify` shows
+        them."""
         self._count_damaged_lines(session_ids)
         return self._with_recovery(lambda database: queries.damaged_files(database, session_ids))
 
@@ -245,7 +248,7 @@ class Catalog:
             self._with_recovery(lambda database: count_damaged_lines(database, session_ids))
 
     def _read_live_details(self) -> None:
-        """Read the details of all sessions that may be live, so that they tell whether they are."""
+        """Read the details of all sessions that may be live, so that they show whether they are."""
         self._note_closed_logs(None)
         self.read_details(self._query(queries.live_candidates))
 
@@ -256,26 +259,28 @@ class Catalog:
             self._with_recovery(lambda database: note_closed_logs(database, session_ids))
 
     def calls(self, session_id: str) -> "list[WireCall]":
-        """Of the session, as the wire saw them, in the order of time; none if it did not."""
+        """Return the session's calls, as the wire saw them, in the order of time; none if it did not."""
         from agent_logger.catalog.joining.calls import calls_of
 
         return calls_of(self._logs(session_id))
 
     def call(self, session_id: str, call: str) -> "CallDetail | None":
-        """One of them in full, by its id, or the beginning of it."""
+        """Return a call of the session in full, by its id, or the beginning of it."""
         from agent_logger.catalog.joining.calls import call_detail
 
         return call_detail(self.calls(session_id), call)
 
     def calls_by_turn(self, session_id: str) -> "dict[int | None, list[WireCall]]":
-        """The same under the turns they were made for, by the place in `Session.turns`; `None`: there is no turn."""
+        """Return the calls under the turns they were made for, by the turn's place in `Session.turns`; `None`: there is
+        no turn."""
         from agent_logger.catalog.joining.calls_by_turn import calls_by_turn
 
         session = self.session(session_id)
         return calls_by_turn(session, self.calls(session_id)) if session else {}
 
     def tree(self, session_id: str) -> "SessionNode | None":
-        """Its sub-agents and branches, and the sessions it was forked from or that were forked from it."""
+        """Return the session's sub-agents and branches, and the sessions it was forked from or that were forked from
+        it."""
         from agent_logger.catalog.tree import TreeDetails, branches_of, tree
 
         names = self.resolve(session_id)
@@ -283,7 +288,7 @@ class Catalog:
         return tree(names[0], self._query(queries.parents), details) if len(names) == 1 else None
 
     def places(self, session_id: str) -> "list[Place]":
-        """Where a session is told of, by each who saw it; nothing if it is not one that is meant."""
+        """Return where each witness has the session; empty unless exactly one session is meant."""
         from agent_logger.catalog.discovery.sessions import place_of
 
         names = self.resolve(session_id)
@@ -297,20 +302,22 @@ class Catalog:
         ]
 
     def ledger(self, where: Filter | None = None, *, session: str | None = None) -> "Iterator[LedgerRow]":
-        """Every response of a model once, in the order of time; of one session only, if that is given."""
+        """Yield every response of a model once, in the order of time; those of one session only, if it is given."""
         from agent_logger.catalog.usage_queries import ledger_rows
 
         conditions = where or Filter()
         return iter(self._query(lambda database: list(ledger_rows(database, conditions, session))))
 
     def counted_elsewhere(self, session: str) -> "list[LedgerRow]":
-        """What a session tells of, and does not count for it: another had it first, which it was forked from."""
+        """Return the responses of a session that do not count in it: a session that it was forked from had them
+        first."""
         from agent_logger.catalog.usage_queries import counted_elsewhere
 
         return self._query(lambda database: list(counted_elsewhere(database, session)))
 
     def uncounted(self, session: str, where: Filter | None = None) -> list[Uncounted]:
-        """What a session holds that is in no sum, each with the reason. Of the filter, its times hold here."""
+        """Return what a session contains that is in no sum, each with the reason. Only the times of the filter
+        apply."""
         from agent_logger.catalog.ledger.uncounted import uncounted
 
         conditions, logs = where or Filter(), set(self._logs(session))
@@ -322,10 +329,11 @@ class Catalog:
     def usage(
         self, by: "By" = "day", where: Filter | None = None, *, zone: tzinfo | None = None
     ) -> "dict[str | None, Total]":
-        """By day (`2026-11-15`), ISO week (`2026-W46`) or month, in their order; by session, model, project, agent or
-        tool, the dearest first. What is of none is last, under `None`. Days are those of `zone`, or of this machine.
+        """Return totals by day (`2026-11-15`), ISO week (`2026-W46`) or month, in their order; by session, model,
+        project, agent or tool, the most expensive first. What belongs to none is last, under `None`. Days are those of
+        `zone`, or of this machine.
 
-        By tool, what a response cost is shared out among the tools that it called.
+        By tool, the cost of a response is divided among the tools that it called.
         """
         from agent_logger.catalog.usage_queries import usage
 
@@ -339,16 +347,18 @@ class Catalog:
         return self._query(lambda database: total_usage(database, where or Filter()))
 
     def sessions_with_unlisted_calls(self, where: Filter | None = None) -> int:
-        """Of those in the total: their agents' files, the only witnesses, leave out calls beside the conversation."""
+        """Return how many of the sessions in the total have only their agents' files as witnesses, which leave out
+        calls outside the conversation."""
         from agent_logger.catalog.usage_queries import sessions_with_unlisted_calls
 
         return self._query(lambda database: sessions_with_unlisted_calls(database, where or Filter()))
 
     def search(self, words: str, *, limit: int = 20) -> Sequence[Hit]:
-        """The best first. Words, `"phrases"`, `begin*`, `tool:Bash`, `file:login.py`, `is:error`, `project:`, `agent:`.
+        """Search, the best hit first: words, `"phrases"`, `begin*`, `tool:Bash`, `file:login.py`, `is:error`,
+        `project:`, `agent:`.
 
-        What the index does not cover yet is not found: `coverage` tells how much it does. Raises `ValueError` if a
-        field such as `tool:` is not said to be anything.
+        What the index does not cover yet is not found: `coverage` says how much it does. Raises `ValueError` if a field
+        such as `tool:` has no value.
         """
         from agent_logger.catalog.search.query import read
         from agent_logger.catalog.search.search import search
@@ -359,13 +369,13 @@ class Catalog:
         hits = self._with_texts(lambda database, texts: search(database, texts, query, limit))
         if self._texts is before:
             return hits
-        self.index(seconds=INDEX_SECONDS)  # it was damaged or deleted, and begun anew
+        self.index(seconds=INDEX_SECONDS)  # it was damaged or deleted, and started again
         return self._with_texts(lambda database, texts: search(database, texts, query, limit))
 
     # ------------------------------------------------------------ removing
 
     def files_of_ours(self, *session_ids: str) -> "Sequence[OwnFiles]":
-        """What we have written of sessions: logs, copies of agents' files, what hooks were told."""
+        """Return what we have written of sessions: logs, copies of agents' files, events of hooks."""
         from agent_logger.catalog.removal import own_files
 
         sources = {
@@ -375,8 +385,8 @@ class Catalog:
         return own_files(self.home, sources)
 
     def branches(self, *session_ids: str) -> dict[str, str]:
-        """The other sessions whose beginning stands in a log of these, or of such a branch, each with the session it
-        goes on from: without it they would lose what they show."""
+        """Return the other sessions whose beginning is in a log of these, or of such a branch, each with the session it
+        continues from: without that session's log they would lose their beginning."""
         from agent_logger.catalog.removal import WireLog, branches_of
 
         rows = self._query(queries.logs_and_forks)
@@ -384,9 +394,9 @@ class Catalog:
         return branches_of(session_ids, (log for log, _ in logs), (log for log, forked in logs if forked))
 
     def remove(self, *session_ids: str) -> "Sequence[OwnFiles]":
-        """Delete what we have written of sessions, and do not show them any more, also if their agent still has them.
-        What was deleted. Raises `StoreError` if one of them is being recorded, or has a `branches` that is to stay;
-        and `OSError`."""
+        """Delete what we have written of sessions, and do not show them any more, even if their agent still has them.
+        Returns what was deleted. Raises `StoreError` if one of them is being recorded, or has `branches` that are to
+        stay; and `OSError`."""
         from agent_logger.catalog.removal import remove_files
         from agent_logger.catalog.search.index import erase
 
@@ -412,7 +422,7 @@ class Catalog:
         return self._with_recovery(question)
 
     def _with_recovery(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Once more with another database, if this one fails: a new one, else one in memory."""
+        """Run a query, and run it again with another database if this one fails: a new one, else one in memory."""
         try:
             return work(self._database())
         except DAMAGED as error:
@@ -422,7 +432,8 @@ class Catalog:
         return work(self._database())
 
     def _with_texts(self, work: Callable[[sqlite3.Connection, sqlite3.Connection], T]) -> T:
-        """The same for what needs the search index too: that is replaced if another catalog does not help."""
+        """Run a query that needs the search index too, with recovery. The index is replaced if another catalog does not
+        help."""
         try:
             return self._with_recovery(lambda database: work(database, self._text_database()))
         except DAMAGED as error:
@@ -446,7 +457,7 @@ class Catalog:
 
     def _database(self) -> sqlite3.Connection:
         if self._open and not self.problem and not is_same_file(self._open, self._path):
-            self.close()  # somebody deleted it
+            self.close()  # the file was deleted
         if self._open is None:
             try:
                 self._open = open_database(self._path, CATALOG)

@@ -1,10 +1,10 @@
-"""Opening the catalog's files, whatever state they are in.
+"""Opens the catalog's files, whatever state they are in.
 
-They hold nothing that could not be derived again, so one that is damaged, of another program or of an older version is
-replaced by a new file. It is never changed in place: a program of that version which has it open goes on with the file
-that it has, and notices at its next question that the path leads to another one. Where no file can be written (no
-permission, a full disk, one of a newer version), there is a database in memory for as long as the command runs: slower,
-and right.
+They hold nothing that could not be derived again, so a file that is damaged, from another program or of an older
+version is replaced by a new file. It is never changed in place: a program of that version which has it open continues
+with the file that it has, and notices at its next query that the path leads to another one. Where no file can be
+written (no permission, a full disk, a file of a newer version), the database is in memory for as long as the command
+runs: slower, but correct.
 """
 
 import os
@@ -25,13 +25,13 @@ WAIT_SECONDS = 10.0  # for another process that is writing; it never does so for
 PAGE_CACHE_KB = 16_000
 
 
-# What a file with other bytes than were written ends in: names that are no text, even in SQLite's words for it, and
+# How a file with other bytes than were written shows: names that are not text, even in SQLite's messages, and
 # values that cannot be decoded.
 DAMAGED = (sqlite3.Error, UnicodeDecodeError, msgspec.DecodeError)
 
 
 class UnusableError(Exception):
-    """No database can be had at this path. The message says why."""
+    """The error that no database can be opened at a path. The message says why."""
 
 
 def open_database(path: Path, schema: Schema) -> sqlite3.Connection:
@@ -52,8 +52,8 @@ def open_in_memory(schema: Schema) -> sqlite3.Connection:
 
 
 def discard(database: sqlite3.Connection, path: Path) -> bool:
-    """Close a damaged database and remove its file, unless another process has put a new one there by now. Whether the
-    path does not lead to it any more."""
+    """Close a damaged database and remove its file, unless another process has put a new one there by now. Returns
+    whether the path does not lead to it any more."""
     database.close()
     with suppress(OSError, UnusableError), _folder_lock(path.parent):
         if is_file(database) and is_same_file(database, path):
@@ -62,14 +62,14 @@ def discard(database: sqlite3.Connection, path: Path) -> bool:
 
 
 def remove(path: Path) -> None:
-    """Remove the file, and those that SQLite has beside it."""
+    """Remove the file, and those that SQLite keeps beside it."""
     for suffix in ("", "-wal", "-shm", "-journal"):
         with suppress(FileNotFoundError):
             os.unlink(f"{path}{suffix}")
 
 
 def is_same_file(database: sqlite3.Connection, path: Path) -> bool:
-    """Whether the path still leads to what is open: what is written to a file that was deleted is lost."""
+    """Whether the path still leads to the open file: what is written to a deleted file is lost."""
     if not is_file(database):
         return True
     try:
@@ -97,7 +97,7 @@ def transaction(database: sqlite3.Connection) -> Iterator[None]:
 
 
 def json_list(values: Iterable[object]) -> str:
-    """Any number of values in one parameter, for `IN (SELECT value FROM json_each(?))`."""
+    """Pack any number of values into one parameter, for `IN (SELECT value FROM json_each(?))`."""
     return msgspec.json.encode(
         [storable(value) if isinstance(value, str) else value for value in values]
     ).decode()
@@ -106,7 +106,7 @@ def json_list(values: Iterable[object]) -> str:
 def is_damage(error: Exception) -> bool:
     """Whether an error of `DAMAGED` says that the file's content is wrong, and not that the disk is full or the like.
 
-    Tables that are not what they should be are another program's, or those of a version that nobody released.
+    Unexpected tables are another program's, or those of an unreleased version.
     """
     return not isinstance(error, sqlite3.OperationalError) or any(reason in str(error) for reason in _DAMAGE)
 
@@ -118,12 +118,13 @@ _DAMAGE = ("already exists", "no such table", "no such column", "malformed", "Co
 
 
 class _Connection(sqlite3.Connection):
-    inode: int = 0  # none: it is in memory
-    version: int = 0  # of the tables that the file had when it was opened; none: it had none
+    inode: int = 0  # 0: it is in memory
+    version: int = 0  # of the tables that the file had when it was opened; 0: it had none
 
 
 def _open_current(path: Path, schema: Schema) -> sqlite3.Connection | None:
-    """Return none if there is no file, or one that is damaged or older. Raises `UnusableError` for a newer one."""
+    """Open the file as it is. Returns None if there is no file, or one that is damaged or older. Raises `UnusableError`
+    for a newer one."""
     try:
         database = _connect(path)
     except (OSError, sqlite3.DatabaseError, UnicodeDecodeError) as error:
@@ -139,7 +140,7 @@ def _open_current(path: Path, schema: Schema) -> sqlite3.Connection | None:
 
 
 def _replace(path: Path, schema: Schema) -> sqlite3.Connection:
-    """One process at a time; the others take what the first has made."""
+    """Make a new file. One process does so at a time; the others take what the first has made."""
     with _folder_lock(path.parent):
         if database := _open_current(path, schema):
             return database
@@ -154,10 +155,10 @@ def _replace(path: Path, schema: Schema) -> sqlite3.Connection:
 
 @contextmanager
 def _folder_lock(folder: Path, *, shared: bool = False) -> Iterator[None]:
-    """Held alone while a file is replaced, and shared while one is opened; both take milliseconds.
+    """Hold the folder's lock: exclusive while a file is replaced, shared while one is opened; both take milliseconds.
 
-    SQLite finds the log beside a file (`-wal`) by its name: who opened a file that is removed at this moment would take
-    the log of the new one for its own. Raises `UnusableError`, `OSError`.
+    SQLite finds the log beside a file (`-wal`) by its name: a process that opened a file which is removed at this
+    moment would take the log of the new one for its own. Raises `UnusableError`, `OSError`.
     """
     held = platform.Held(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), folder)
     try:
@@ -173,7 +174,7 @@ def _lock(held: platform.Held, shared: bool) -> bool:
     try:
         while not (locked := platform.lock(held, shared=shared)) and time.monotonic() < give_up:
             time.sleep(0.002)
-    except (platform.NoLocksError, OSError):  # as folders have none on some network disks: then nobody waits
+    except (platform.NoLocksError, OSError):  # folders have no locks on some network disks: do not wait
         return True
     return locked
 
@@ -190,7 +191,7 @@ def _connect(path: Path) -> _Connection:
     with _closing_on_error(database):
         database.inode = path.stat().st_ino
         database.execute(f"PRAGMA cache_size = -{PAGE_CACHE_KB}")
-        # A power cut costs the last changes, which are made again.
+        # A power cut loses the last changes, which are made again.
         database.execute("PRAGMA synchronous = NORMAL")
         (database.version,) = database.execute("PRAGMA user_version").fetchone()
     return database

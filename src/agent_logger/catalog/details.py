@@ -1,4 +1,4 @@
-"""What only the whole session tells: its title, exchanges and tools. Read when it is asked for, or aside."""
+"""What only the whole session shows: its title, exchanges and tools. Read on demand, or in the background."""
 
 import sqlite3
 from collections import Counter
@@ -24,17 +24,17 @@ from agent_logger.files.stored_text import hashed, storable
 from agent_logger.model.redaction.redactor import hidden
 from agent_logger.model.session import Session
 
-LONGEST_TITLE = 500  # characters; a first prompt may be a book
+LONGEST_TITLE = 500  # characters; a first prompt may be very long
 
 
 def load_session(database: sqlite3.Connection, session: str) -> Session | None:
-    """From the files of all its witnesses, as they are now."""
+    """Read a session from the files of all its witnesses, as they are now."""
     whole = joined(sources_of(database, session), summaries_beside(database, session))
     return mark_inherited(database, session, whole) if whole else None
 
 
 def load_tail(database: sqlite3.Connection, session: str, mark: bytes) -> SessionTail | None:
-    """What it has behind a mark; none if it is to be read as a whole."""
+    """Read what a session has after a mark; None if it must be read as a whole."""
     rows = database.execute(
         "SELECT responses FROM sources JOIN source_responses ON source = sources.id WHERE session = ?",
         (session,),
@@ -47,13 +47,13 @@ _mark = msgspec.json.Decoder(Mark).decode
 
 
 class Details(NamedTuple):
-    """What a session tells of itself, to be kept."""
+    """What is stored of a session that was read."""
 
     of: OutdatedSession
-    values: dict[str, object] | None  # none: it cannot be read any more
-    tools: list[tuple[int, str | None]]  # of each response those that it called, if any
+    values: dict[str, object] | None  # none: the session cannot be read any more
+    tools: list[tuple[int, str | None]]  # for each response the tools that it called, if any
     mark: Mark | None = None
-    read_on: bool = False  # the tools are those behind the mark before
+    read_on: bool = False  # the tools are those after the mark
 
 
 def details_of(source: OutdatedSession, session: Session | None, mark: Mark | None) -> Details:
@@ -63,7 +63,7 @@ def details_of(source: OutdatedSession, session: Session | None, mark: Mark | No
 
 
 def load_details(database: sqlite3.Connection, source: OutdatedSession) -> Details:
-    """From the files as they are now; from what was written since, where that tells all."""
+    """Read details from the files as they are now; only from what was written since, where that is enough."""
     if details := _tail_details(database, source):
         return details
     session = load_session(database, source.id)
@@ -71,7 +71,7 @@ def load_details(database: sqlite3.Connection, source: OutdatedSession) -> Detai
 
 
 def find_mark(database: sqlite3.Connection, source: OutdatedSession, session: Session | None) -> Mark | None:
-    """Where a session that was just read can be read on; none if it is short, or cannot be."""
+    """Return where a session that was just read can be continued; None if it is short, or cannot be."""
     long = session is not None and source.size >= incremental.LONG_BYTES
     return mark_of(sources_of(database, source.id), session) if session and long else None
 
@@ -93,7 +93,7 @@ def _tail_details(database: sqlite3.Connection, source: OutdatedSession) -> Deta
         return None
     _, title, project, started, ended, reported, inherited = row
     new = _values(tail.session, tail.counts)
-    # A command of the client's is a title only as long as nothing else was typed.
+    # A command of the client is a title only as long as nothing else was typed.
     if (tail.titled and new["title"] != title) or title.startswith("/"):
         return None
     values = {
@@ -148,7 +148,7 @@ def _values(session: Session, counts: Counts) -> dict[str, object]:
     title = storable(hidden(session.title)[:LONGEST_TITLE]) if session.title else None
     return {
         "title": title,
-        "agent": storable(session.agent) if session.agent else None,  # responses tell it, where there are any
+        "agent": storable(session.agent) if session.agent else None,  # responses name it, where there are any
         "project": storable(project_of(session.project)) if session.project else None,
         "started": _micros(session.started),
         "ended": _micros(session.ended),
@@ -166,7 +166,7 @@ def _values(session: Session, counts: Counts) -> dict[str, object]:
 
 
 def _inherited_exchanges(session: Session) -> int | None:
-    """Of some agents' forks the files do not have what came before."""
+    """Return how many exchanges a fork inherited; None for a fork whose files do not contain what came before."""
     if session.inherited:
         return session.inherited.exchanges
     return None if session.parent else 0

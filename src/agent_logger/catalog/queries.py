@@ -1,4 +1,5 @@
-"""What is asked of the sessions in the catalog, as SQL. Whatever a person typed is a parameter, never a part of it."""
+"""Queries about the sessions in the catalog, as SQL. What a person typed is always a parameter, never a part of the
+SQL."""
 
 import sqlite3
 import time
@@ -43,7 +44,7 @@ def since(at: datetime) -> int:
 
 
 def is_within(at: datetime | None, where: Filter) -> bool:
-    """Whether a time is one of those that are asked for. What has none is only where none are given."""
+    """Whether a time is within the filter. Without a time, it is only if the filter has none."""
     if at is None:
         return where.since is None and where.until is None
     micros = micros_of(at)
@@ -81,7 +82,7 @@ def _where(database: sqlite3.Connection, where: Filter) -> tuple[str, list[objec
 
 
 def where_clause(terms: Iterable[tuple[str, object]]) -> tuple[str, list[object]]:
-    """The conditions that have a value, as SQL, and the values for it."""
+    """Return the conditions that have a value, as SQL, and the values for it."""
     given = [(term, value) for term, value in terms if value is not None and value != ""]
     values = [storable(value) if isinstance(value, str) else value for _, value in given]
     return " AND ".join(term for term, _ in given) or "1", values
@@ -116,7 +117,7 @@ _SUMMARY = f"""
 
 
 def summaries(database: sqlite3.Connection, ids: Sequence[str]) -> list[SessionSummary]:
-    """In this order; those that are not there are left out."""
+    """Return the summaries in this order; sessions that do not exist are left out."""
     given = (json_list(ids),)
     sources: dict[str, list[Source]] = {}
     states: dict[str, list[SourceState]] = {}
@@ -144,7 +145,7 @@ def summaries(database: sqlite3.Connection, ids: Sequence[str]) -> list[SessionS
 
 
 class _Live:
-    """Which sessions are live."""
+    """Determines which sessions are live."""
 
     def __init__(self, sources: Mapping[str, Sequence[SourceState]]) -> None:
         self.now = time.time()
@@ -160,8 +161,8 @@ class _Live:
 
 
 def live_candidates(database: sqlite3.Connection) -> list[str]:
-    """Sessions whose files were written to a short time ago, whose agent runs, or that a program has a log of open.
-    Files may be new copies of old ones: where the last event is known, it counts."""
+    """Return sessions whose files were written to a short time ago, whose agent runs, or of which a program has a log
+    open. Files may be new copies of old ones: where the last event is known, it counts."""
     begin = time.time() - AT_WORK_SECONDS
     rows = database.execute(
         f"""
@@ -174,13 +175,13 @@ def live_candidates(database: sqlite3.Connection) -> list[str]:
     return [name for (name,) in rows]
 
 
-# Of sources: a log of ours that a program other than the proxy may have open. These are the terms of the index
+# A log of ours that a program other than the proxy may have open. These are the terms of the index
 # `sources_open_logs`.
 OPEN_LOG = "agent IS NULL AND key = path AND NOT witnesses & 1 AND closed_stamp IS NOT stamp"
 
 
 class OpenLog(NamedTuple):
-    """A log that a program may have open, and its stamp when it was last looked at."""
+    """A log that a program may have open, and its stamp when it was last checked."""
 
     source: int  # sources.id
     folder: Path
@@ -255,12 +256,13 @@ def moment(micros: int | None) -> datetime | None:
 
 
 def parents(database: sqlite3.Connection) -> dict[str, str | None]:
-    """Of every session the one that it was forked from; of the forks of one, that which began first is first."""
+    """Return the session that each one was forked from; of the forks of one session, the one that began first is
+    first."""
     return dict(database.execute("SELECT id, parent FROM sessions ORDER BY family, family_position"))
 
 
 def resolve(database: sqlite3.Connection, given: str) -> list[str]:
-    """The sessions that are meant: by id, by the name of a log or its path; else all that begin so."""
+    """Return the sessions that are meant: by id, by the name of a log or its path; else all that begin so."""
     for where in ("id = ?1", "id IN (SELECT session FROM sources WHERE name = ?1 OR path = ?1)", _BEGINS):
         rows = database.execute(
             f"SELECT id FROM sessions WHERE {where} ORDER BY last_active DESC", (storable(given),)
@@ -277,9 +279,9 @@ _BEGINS = """
 
 
 def beginnings(database: sqlite3.Connection, ids: Iterable[str], least: int) -> dict[str, str]:
-    """Of each id as much as no other begins with, and no less than `least` characters.
+    """Return a beginning of each id that no other id has, of at least `least` characters.
 
-    Codex and opencode make ids of the time: sessions of one minute have the first eight characters in common.
+    Codex and opencode make ids from the time: sessions of one minute have the first eight characters in common.
     """
     beginning_of = {}
     for name in ids:
@@ -296,7 +298,7 @@ _NEIGHBOURS = (
 
 
 def _common_length(one: str, other: str) -> int:
-    """How many characters both begin with."""
+    """Return how many characters both begin with."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((at for at, (mine, yours) in pairs if mine != yours), min(len(one), len(other)))
 
@@ -305,7 +307,7 @@ def _common_length(one: str, other: str) -> int:
 
 
 class OutdatedSession(NamedTuple):
-    """A session whose details are not of its files as they are now."""
+    """A session whose details are older than its files."""
 
     id: str
     stamp: str
@@ -315,7 +317,7 @@ class OutdatedSession(NamedTuple):
 def outdated_sessions(
     database: sqlite3.Connection, only: Iterable[str] | None = None
 ) -> list[OutdatedSession]:
-    """The one last active first; of these only, if they are given."""
+    """Return outdated sessions, the one last active first; of these only, if they are given."""
     condition = "" if only is None else "AND id IN (SELECT value FROM json_each(?))"
     query = f"""
         SELECT id, stamp, size FROM sessions WHERE details_stamp IS NOT stamp {condition}
@@ -345,7 +347,8 @@ def sources_of(database: sqlite3.Connection, session: str) -> list[Source]:
 def sources_to_count(
     database: sqlite3.Connection, sessions: Iterable[str] | None
 ) -> list[tuple[int, Source]]:
-    """With their numbers, those of these sessions, or of all, whose damaged lines are not counted as they are now."""
+    """Return the sources of these sessions, or of all, whose damaged lines were not counted since they changed, each
+    with its number."""
     rows = database.execute(
         """
         SELECT id, key, agent, path, name, modified, size, stamp, other_paths FROM sources
@@ -357,7 +360,7 @@ def sources_to_count(
 
 
 def damaged_files(database: sqlite3.Connection, sessions: Iterable[str]) -> dict[str, dict[Path, int]]:
-    """Of each session that has any, how many damaged lines are in which file."""
+    """Return how many damaged lines are in which file, for each session that has any."""
     query = """
         SELECT session, damage_counts.path, damage_counts.damaged_lines
         FROM damage_counts JOIN sources ON sources.id = source
@@ -371,7 +374,7 @@ def damaged_files(database: sqlite3.Connection, sessions: Iterable[str]) -> dict
 
 
 def logs_and_forks(database: sqlite3.Connection) -> list[tuple[str, str, bool]]:
-    """Of every log of ours its session and path, and whether it says that it was forked."""
+    """Return the session and path of every log of ours, and whether it says that it was forked."""
     rows = database.execute(
         "SELECT session, path, parent IS NOT NULL FROM sources WHERE agent IS NULL AND key = path"
     )
@@ -379,7 +382,7 @@ def logs_and_forks(database: sqlite3.Connection) -> list[tuple[str, str, bool]]:
 
 
 def summaries_beside(database: sqlite3.Connection, session: str) -> dict[str, str]:
-    """What files in the folders of the session's say of sessions, by the line that each ends at."""
+    """Return the summaries in files of the session's folders, by the line that each ends at."""
     return dict(
         database.execute(
             """

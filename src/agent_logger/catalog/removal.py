@@ -1,4 +1,4 @@
-"""Getting rid of a session: what we have written of it is deleted, and a tombstone says that it does not come back.
+"""Removes a session: what we have written of it is deleted, and a tombstone says that it must not come back.
 
 Files of agents are only ever read. They stay, and are not shown.
 """
@@ -21,7 +21,7 @@ from agent_logger.logs.remove import Removal, removal_of_copy, removal_of_hooks,
 
 @dataclass(frozen=True, slots=True)
 class OwnFiles:
-    """A log of ours, the copy of an agent's file, or what hooks were told on one day."""
+    """A log of ours, the copy of an agent's file, or the events of hooks on one day."""
 
     session: str
     path: Path  # the first of a log; of hooks it stands for their files
@@ -38,7 +38,8 @@ class OwnFiles:
 
 
 def own_files(home: Path, sources: Mapping[str, Sequence[Source]]) -> list[OwnFiles]:
-    """`sources`: by session. A log without a file that is known to be ours is not among them."""
+    """Return our files of these sessions. `sources`: by session. A log without a file that is known to be ours is left
+    out."""
     agents = any(source.agent for session_sources in sources.values() for source in session_sources)
     copies = copies_by_name(home) if agents else {}
     by_path: dict[Path, OwnFiles] = {}
@@ -52,8 +53,8 @@ def own_files(home: Path, sources: Mapping[str, Sequence[Source]]) -> list[OwnFi
 
 
 def remove_files(home: Path, sessions: Sequence[str], ours: Sequence[OwnFiles]) -> None:
-    """The tombstones first, with what is to be deleted: after a crash the next removal goes on from them. Raises
-    `StoreError` if one of them is being written to, and `OSError`."""
+    """Write the tombstones first, with what is to be deleted, then delete it: after a crash the next removal continues
+    from them. Raises `StoreError` if one of the logs is being written to, and `OSError`."""
     paths: dict[str, list[Path]] = {name: [] for name in sessions}
     for files in ours:
         if files.is_in_use:
@@ -66,7 +67,7 @@ def remove_files(home: Path, sessions: Sequence[str], ours: Sequence[OwnFiles]) 
 
 
 def _delete_buried(home: Path, stone: Tombstone) -> None:
-    """Delete what a tombstone names, and say that it is done: what has one of these names later is another's."""
+    """Delete what a tombstone names, and note that it is done: a later file with one of these names is another."""
     paths = list(map(Path, stone.paths))
     if not paths or any(_is_owned(log) for path in paths if (log := _log_of(home, path))):
         return
@@ -106,7 +107,7 @@ def _is_owned(log: PartFile) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class WireLog:
-    """A log of the proxy, and the session it is of."""
+    """A log of the proxy, and its session."""
 
     session: str
     path: Path
@@ -115,8 +116,8 @@ class WireLog:
 def branches_of(
     sessions: Iterable[str], logs: Iterable[WireLog], forked: Iterable[WireLog]
 ) -> dict[str, str]:
-    """The sessions that are read with calls of these, each with the one of them it goes on from; and so on with what
-    was forked from those. A branch holds nothing of its parent's: without the parent's log it has lost its beginning.
+    """Return the sessions that are read with calls of these, each with the one of them it continues from; and likewise
+    those forked from them. A branch has nothing of its parent's: without the parent's log it would lose its beginning.
 
     `logs` are those of all sessions, `forked` those of them that say that they were forked.
     """

@@ -3,7 +3,7 @@
 Everything in them is derived and may be deleted at any time. So there are no steps from one version to the next: with
 every change of a script its version grows by one, and a file of an older version is replaced and filled again. Times
 are microseconds since 1970, UTC; texts were redacted before they were written. The views are for people, and for
-programs such as `datasette`. Search has a file of its own (`catalog-text.db`), so that filling it keeps nobody from
+programs such as `datasette`. Search has a file of its own (`catalog-text.db`), so that filling it does not block
 writing here.
 """
 

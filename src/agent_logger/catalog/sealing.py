@@ -1,4 +1,4 @@
-"""Sealing what is due, in every folder that logs of ours were written to: whoever looks around sees to it."""
+"""Seals what is due, in every folder that logs of ours were written to. Any command that looks at the files does so."""
 
 import sqlite3
 import time
@@ -10,11 +10,11 @@ from agent_logger.agents.registry import located
 from agent_logger.catalog.database import transaction
 from agent_logger.catalog.discovery.own_logs import folders_of_logs
 
-PAUSE_SECONDS = 3600.0  # until what could not be sealed is tried again
+PAUSE_SECONDS = 3600.0  # until parts that could not be sealed are tried again
 
 
 def is_due(database: sqlite3.Connection, unsealed_since: float, after_seconds: float | None) -> bool:
-    """Whether there may be something to seal, and nobody has tried for a while."""
+    """Whether there may be something to seal, and no process has tried for a while."""
     if after_seconds is None or time.time() - unsealed_since < after_seconds:
         return False
     row = database.execute("SELECT value FROM properties WHERE name = 'sealing_time'").fetchone()
@@ -22,8 +22,8 @@ def is_due(database: sqlite3.Connection, unsealed_since: float, after_seconds: f
 
 
 def seal(database: sqlite3.Connection, home: Path, after_seconds: float | None, seconds: float) -> int:
-    """How many parts were sealed. When the time is up, the next one goes on."""
-    from agent_logger.journal.seal import seal_due  # most only ask whether it is due
+    """Seal what is due. Returns how many parts were sealed. When the time is up, the next call continues."""
+    from agent_logger.journal.seal import seal_due  # imported here: most callers only ask whether it is due
 
     until = time.monotonic() + seconds
     count = 0
@@ -38,11 +38,12 @@ def seal(database: sqlite3.Connection, home: Path, after_seconds: float | None, 
 
 
 def _folders(home: Path) -> Iterator[Path]:
-    """But for agents' own, where a storage may have been put: they are to find its files there as they are."""
+    """Yield the folders of logs, except agents' own, where a storage may have been put: the agents must find its files
+    unchanged."""
     theirs = [folder for _, location in located() for folder in agent_folders(location)]
     for folder in folders_of_logs(home):
         real = folder.resolve()
-        if folder.is_symlink():  # what is behind it need not be ours
+        if folder.is_symlink():  # its target need not be ours
             continue
         if not any(real.is_relative_to(path) for path in theirs):
             yield folder

@@ -1,6 +1,6 @@
-"""What a list says of a session, and which of them are asked for.
+"""What a list shows of a session, and the filter for sessions.
 
-Not dataclasses: every command imports these, and they take their time to be made.
+These are not dataclasses: every command imports them, and dataclasses take long to create.
 """
 
 from datetime import datetime
@@ -20,17 +20,17 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
     project: str | None
     title: str | None
     models: tuple[str, ...]  # the one that answered most in the main thread first
-    side_models: tuple[str, ...] = ()  # those among them that answered beside the conversation alone
+    side_models: tuple[str, ...] = ()  # those among them that answered only outside the conversation
     started: datetime | None
     ended: datetime | None
-    exchanges: int  # this, turns, usage and cost: of a fork, what came after it
+    exchanges: int  # this, turns, usage and cost: for a fork, what came after it
     turns: int
     tool_calls: int
     errors: int  # tool calls that failed
-    active_seconds: float | None  # that the agent was at work
+    active_seconds: float | None  # that the agent worked
     usage: Usage
     cost: Cost
-    reported_cost_usd: float | None  # what the client said, where it did
+    reported_cost_usd: float | None  # what the client reported, where it did
     context_tokens: int | None
     peak_context_tokens: int | None
     witnesses: frozenset[Witness]
@@ -42,22 +42,22 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
     paths: tuple[Path, ...]  # of the files it was derived from
     prompts_only: bool = False  # the agent's file is gone; its history has what was typed
     main_missing: bool = False  # so is its main file, but those of its sub-agents are left
-    inherited_exchanges: int | None = 0  # of a fork, what came before it; none: its files do not tell
-    damaged_lines: int = 0  # of its files: they cannot be read, and are left out
+    inherited_exchanges: int | None = 0  # for a fork, what came before it; none: its files do not have it
+    damaged_lines: int = 0  # lines of its files that cannot be read, and are left out
     unlisted_calls: bool = (
         False  # calls may be in no sum: for titles and the like, which its agent's file leaves out
     )
 
     @property
     def wall_seconds(self) -> float | None:
-        """From the first moment to the last; clocks are set back."""
+        """The seconds from the first moment to the last; not below 0, because clocks are set back."""
         if self.started is None or self.ended is None:
             return None
         return max(0.0, (self.ended - self.started).total_seconds())
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
-    """All that is given must hold. Texts are looked for in the field, without regard to case."""
+    """Conditions that must all hold. Texts are searched for in the field, ignoring case."""
 
     agent: str | None = None  # the whole name
     project: str | None = None
@@ -76,7 +76,7 @@ UncountedReason = Literal[
 
 
 class Uncounted(msgspec.Struct, frozen=True, kw_only=True):
-    """A response or a call of a session that is in no sum; of calls that nobody bills, all of a kind."""
+    """A response or a call of a session that is in no sum; for calls that are never billed, all of a kind."""
 
     at: datetime | None = None
     thread: str = MAIN
@@ -98,5 +98,5 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True):
     kind: str  # of the block, or `input`
     at: datetime | None
     snippet: str  # redacted
-    marks: tuple[tuple[int, int], ...]  # from and to, in the snippet: what was looked for
+    marks: tuple[tuple[int, int], ...]  # start and end of each match in the snippet
     forks: tuple[str, ...]  # of the session, that begin with a copy of this

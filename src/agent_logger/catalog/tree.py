@@ -19,7 +19,7 @@ class AgentNode(msgspec.Struct, frozen=True, kw_only=True):
     """A sub-agent, with those that it started."""
 
     thread: str
-    kind: str | None  # the client's word for what it is good at
+    kind: str | None  # the client's word for its specialty
     description: str | None
     tool_use_id: str | None  # the call that started it
     turns: int
@@ -29,10 +29,10 @@ class AgentNode(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BranchNode(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a session was taken up again at an earlier point: a log of the proxy that goes on from another."""
+    """Where a session was continued from an earlier point: a log of the proxy that continues another."""
 
     log: str
-    parent: str  # the log that it goes on from
+    parent: str  # the log that it continues
     from_call: int  # after this one
 
 
@@ -49,7 +49,7 @@ class SessionNode(msgspec.Struct, frozen=True, kw_only=True):
     cost_usd: float | None
     live: bool
     witnesses: Sequence[str]
-    is_selected: bool = msgspec.field(name="asked")  # the session that the tree was asked for
+    is_selected: bool = msgspec.field(name="asked")  # the session that the tree was made for
     agents: Sequence[AgentNode] = ()
     branches: Sequence[BranchNode] = ()
     forks: Sequence["SessionNode"] = ()
@@ -57,7 +57,7 @@ class SessionNode(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class TreeDetails:
-    """How more of a session is had, by its id: only those of the tree are asked for."""
+    """Callables that return more of a session, by its id: only the sessions of the tree are read."""
 
     summary: Callable[[str], SessionSummary | None]
     session: Callable[[str], Session | None]
@@ -65,8 +65,8 @@ class TreeDetails:
 
 
 def tree(given: str, parents: Mapping[str, str | None], details: TreeDetails) -> SessionNode | None:
-    """From the session that all of them come from. `parents`: of every session there is the one it was forked from.
-    None if the one that is asked for is not there."""
+    """Return the tree from the session that all others come from. `parents`: the session that each existing session was
+    forked from. None if the given session does not exist."""
     if given not in parents:
         return None
     forks: dict[str, list[str]] = {}
@@ -77,7 +77,7 @@ def tree(given: str, parents: Mapping[str, str | None], details: TreeDetails) ->
 
 
 def _root(session: str, parents: Mapping[str, str | None]) -> str:
-    """Files may say of each other that they come from each other: whoever is seen again is the end."""
+    """Return the first ancestor. Files may name each other as parents: a session that occurs again ends the search."""
     visited: set[str] = set()
     while session not in visited:
         visited.add(session)
@@ -89,7 +89,7 @@ def _root(session: str, parents: Mapping[str, str | None]) -> str:
 def _node(
     name: str, forks: Mapping[str, list[str]], root: str, details: TreeDetails, visited: set[str]
 ) -> SessionNode | None:
-    """None if it is gone meanwhile."""
+    """Return the session's node; None if it was deleted meanwhile."""
     visited.add(name)
     summary, session = details.summary(name), details.session(name)
     own = [_node(fork, forks, root, details, visited) for fork in forks.get(name, ()) if fork not in visited]
@@ -114,7 +114,7 @@ def _node(
 
 
 def branches_of(logs: Iterable[Path]) -> list[BranchNode]:
-    """Of a session's logs those that go on from another of them."""
+    """Return those of a session's logs that continue another of them."""
     own = sorted(set(logs))
     branches = []
     for log in own:
@@ -125,7 +125,8 @@ def branches_of(logs: Iterable[Path]) -> list[BranchNode]:
 
 
 def _age(node: SessionNode) -> tuple[bool, float]:
-    """Forks begin with a copy, so most of one session began at the same time: they stay in the order they came in."""
+    """Return a key that sorts by age. Forks begin with a copy, so most forks of a session began at the same time: they
+    stay in the given order."""
     return node.started is None, node.started.timestamp() if node.started else 0.0
 
 
@@ -133,7 +134,7 @@ def _age(node: SessionNode) -> tuple[bool, float]:
 
 
 def agents_of(session: Session) -> list[AgentNode]:
-    """Also those that only their turns tell of."""
+    """Return the sub-agents, also those that only their turns show."""
     ledger = Ledger()
     ledger.add(responses_of_session(session))
     rows: dict[str, list[LedgerRow]] = {}
@@ -165,7 +166,7 @@ def _agents_below(
 
 
 def _belongs_to(thread: str, parent: str, parents: Mapping[str, str]) -> bool:
-    """Those that started each other are all the session's own."""
+    """Whether a sub-agent belongs under this parent. Those that started each other all belong to the session itself."""
     if parents[thread] == parent:
         return True
     above, visited = thread, set[str]()

@@ -1,4 +1,4 @@
-"""Rows of the ledger and sums over them, as SQL. Whatever a person typed is a parameter, never a part of it."""
+"""Rows of the ledger and sums over them, as SQL. What a person typed is always a parameter, never a part of the SQL."""
 
 import json
 import sqlite3
@@ -41,7 +41,7 @@ def ledger_rows(
 
 
 def session_source_responses(database: sqlite3.Connection, session: str) -> Iterator[ModelResponse]:
-    """All that its sources tell of responses, whether it counts or not."""
+    """Yield all responses that the session's sources report, whether they count or not."""
     blobs = database.execute(
         "SELECT responses FROM source_responses JOIN sources ON sources.id = source WHERE session = ?",
         (session,),
@@ -50,7 +50,7 @@ def session_source_responses(database: sqlite3.Connection, session: str) -> Iter
 
 
 def counted_elsewhere(database: sqlite3.Connection, session: str) -> Iterator[LedgerRow]:
-    """What the session tells of too, but another had before it."""
+    """Yield the responses that the session has too, but another had before it."""
     ids = {
         response.message_id for response in session_source_responses(database, session) if response.message_id
     }
@@ -121,7 +121,7 @@ _KEYS: Mapping[By, str] = {
 def usage(
     database: sqlite3.Connection, by: By, conditions: Filter, zone: tzinfo | None = None
 ) -> dict[str | None, Total]:
-    """The same as `totals` over the rows, summed where they are."""
+    """Return the same as `totals` over the rows, summed in the database."""
     where, values = _where(conditions, None)
     query = f"SELECT {_KEYS[by]}, {_SUMS} {_ROWS} WHERE {where} GROUP BY 1"
     sums: dict[str | None, Sum] = {}
@@ -129,7 +129,7 @@ def usage(
         for key, *columns in database.execute(query, values):
             for name, share in _shares(by, key, columns, zone):
                 sums.setdefault(name, Sum()).add_sums(share)
-    except (sqlite3.OperationalError, OverflowError):  # numbers that no model ever counted to
+    except (sqlite3.OperationalError, OverflowError):  # numbers that no model ever reached
         if by == "tool":
             raise
         return totals(ledger_rows(database, conditions), by, zone)
@@ -144,7 +144,7 @@ def total_usage(database: sqlite3.Connection, conditions: Filter) -> Total:
 
 
 def sessions_with_unlisted_calls(database: sqlite3.Connection, conditions: Filter) -> int:
-    """How many of the sessions that rows are of have calls that are in no sum."""
+    """Return how many of the sessions in the rows have calls that are in no sum."""
     where, values = _where(conditions, None)
     query = "SELECT count(*) FROM sessions WHERE has_unlisted_calls AND responses > 0"
     if values:
@@ -170,7 +170,7 @@ def _shares(
 def _shares_by_tool(
     calls: Sequence[tuple[str, int]], values: Sequence[object]
 ) -> Iterator[tuple[str | None, Sequence[object]]]:
-    """What responses cost is shared out among the tools that they called, by the number of calls."""
+    """Divide the cost of responses among the tools that they called, by the number of calls."""
     if not calls:
         yield None, values
         return

@@ -21,7 +21,7 @@ _decode = msgspec.json.Decoder(_Noted).decode
 
 
 def context_files(noted: Raw | UnsetType) -> list[ContextFile]:
-    """In the order they stand there. None where nothing was noted, or in a form that is not known."""
+    """Return the files in the order noted. Empty where nothing was noted, or in an unknown form."""
     try:
         noted_files = _decode(noted) if isinstance(noted, Raw) else _Noted()
     except (msgspec.MsgspecError, RecursionError):

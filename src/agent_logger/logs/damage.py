@@ -1,6 +1,6 @@
-"""How many damaged places a file has, as `verify` counts them. Of one that has grown, only what is new is read.
+"""How many damaged places a file has, as `verify` counts them. Of a file that has grown, only what is new is read.
 
-A line that is not good at a glance is looked at as `verify` does it.
+A line that does not pass the quick check is checked as `verify` does it.
 """
 
 import os
@@ -22,23 +22,23 @@ from agent_logger.protocols.lines import Line, LineSplitter
 TAIL_BYTES = 64
 MOST_DIGITS = 4300  # of a number that Python reads
 _AS_DIGITS = bytes(ord("0") if chr(byte) in "0123456789" else ord(" ") for byte in range(256))
-_skim = msgspec.json.Decoder(msgspec.Raw).decode  # reads all of it, and makes nothing
+_skim = msgspec.json.Decoder(msgspec.Raw).decode  # checks all of it, and builds nothing
 
 
 class DamageCount(msgspec.Struct, frozen=True, kw_only=True):
-    """What was counted, and where to go on."""
+    """What was counted, and where to continue."""
 
     stamp: str  # inode, size and time
     places: int
-    offset: int = 0  # behind the last whole line
+    offset: int = 0  # after the last whole line
     line: int = 1  # the number of the next one
     kind: Kind | None = None  # of the log, once a line has said so
-    last: int = 0  # the line of the last damage, which the next one may account for
+    last: int = 0  # of the log, once a line has named it
     tail: int = 0  # a checksum of the last bytes before the offset: another file may have the inode by now
 
 
 def count_damage(path: Path, before: DamageCount | None = None) -> DamageCount:
-    """Raises `SourceError` for what is no regular file, and `OSError`."""
+    """Count the damaged places. Raises `SourceError` for anything but a regular file, and `OSError`."""
     if path.suffix == foreign.SEALED:
         stamp = _stamp(os.stat(path))
         return before if before and before.stamp == stamp else DamageCount(stamp=stamp, places=_places(path))
@@ -66,7 +66,7 @@ def _has_only_grown(before: DamageCount, status: os.stat_result) -> bool:
 
 
 def _has_long_number(data: bytes) -> bool:
-    """Or a text that looks like one."""
+    """Whether there is a long number, or a text that looks like one."""
     return len(data) > MOST_DIGITS and b"0" * MOST_DIGITS in data.translate(_AS_DIGITS)
 
 
@@ -117,7 +117,7 @@ class _Counter(FileCheck):
         self._places -= before - len(self._damage)
 
     def _is_good(self, line: Line) -> bool:
-        """`False` also if that is not seen at a glance."""
+        """Whether a line is good. `False` also if the quick check cannot say."""
         data = line.data
         if not data or data[0] != ord("{") or (b'"v"' in data and self._kind is None) or not is_utf8(data):
             return False

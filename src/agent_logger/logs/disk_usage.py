@@ -1,4 +1,4 @@
-"""What logs take on the disk, by kind of file."""
+"""How much disk space logs use, by kind of file."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ from agent_logger.files.parts import is_live, part_of
 
 
 class FolderUsage(msgspec.Struct, frozen=True, kw_only=True):
-    """Bytes of a folder and all below it, as files are long, not as blocks are counted."""
+    """Bytes of a folder and all below it, by the length of files, not by blocks."""
 
     path: str
     logs: int
@@ -28,13 +28,13 @@ class FolderUsage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def outermost(folders: Iterable[Path]) -> list[Path]:
-    """Those that are there, without those within another of them: what is in them counts once."""
+    """Return the folders that exist, without those within another of them, so that everything counts once."""
     there = {folder.resolve(): folder for folder in folders if folder.is_dir()}
     return [path for real, path in there.items() if not any(other in real.parents for other in there)]
 
 
 def folder_usage(path: Path) -> FolderUsage:
-    """Links are not followed. What vanishes meanwhile is not counted."""
+    """Return the usage of a folder. Links are not followed. Files that are deleted meanwhile are not counted."""
     sizes = dict.fromkeys(("plain", "sealed", "live", "body", "other"), 0)
     logs = set()
     for file, size in _files(path):

@@ -1,4 +1,4 @@
-"""What the lines of an exchange log mean: the session they make."""
+"""Reads the lines of an exchange log into a session."""
 
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -45,7 +45,8 @@ from agent_logger.providers.answer import fields_of, text_of
 
 
 def session_of(records: Iterable[AnyRecord], exchanges: Sequence[ExchangeRecord], log: str = "") -> Session:
-    """The session of a log: its other records, and its exchanges, each once. `log` names one that no client did."""
+    """Return the session of a log, from its other records, and its exchanges, each once. `log` names a session that no
+    client named."""
     start = next((record for record in records if isinstance(record, SessionStart)), _UNSAID)
     witness = start.witness or witness_of(exchanges)
     agent = start.agent or (CLAUDE_CODE.name if witness == "sdk" else None)
@@ -59,7 +60,7 @@ def session_of(records: Iterable[AnyRecord], exchanges: Sequence[ExchangeRecord]
         if exchange.stats and exchange.stats.cost_usd is not None
     ]
     pairs = list(zip(read_exchanges, exchanges, strict=True))
-    # What others took in sum could not be told from what their unnamed calls took.
+    # Otherwise what others used in all could not be separated from what their unnamed calls used.
     is_named = any(ids) and names_sessions_on_wire(agent)
     totals = [total for pair in pairs for total in _totals(*pair, start.model, witness, is_named=is_named)]
     if is_named:
@@ -97,8 +98,8 @@ def _totals(
     *,
     is_named: bool,
 ) -> Iterator[ClientTotal]:
-    """What the result says that the exchange took in all. One that tells of no response can be compared with what
-    others saw only if they know the session by its name."""
+    """Yield what the result says that the exchange used in all. A result without responses can be compared with what
+    other witnesses saw only if they know the session by its name."""
     stats = record.stats
     billed = [turn for turn in exchange.turns if turn.usage and turn.model != SYNTHETIC]
     ids = tuple(dict.fromkeys(turn.message_id for turn in billed if turn.message_id))
@@ -126,7 +127,7 @@ def _totals(
 
 
 def _less(usage: Usage, model: str | None, turns: Iterable[Turn]) -> Usage:
-    """Without responses that nothing names: they count apart."""
+    """Subtract responses without an id: they count separately."""
     for turn in turns:
         if turn.usage and canonical(turn.model or "") == canonical(model or ""):
             usage = usage - turn.usage
@@ -134,7 +135,7 @@ def _less(usage: Usage, model: str | None, turns: Iterable[Turn]) -> Usage:
 
 
 def _checked(exchanges: Sequence[ExchangeRecord], *, is_new: bool) -> Sequence[ExchangeRecord]:
-    """With the first result's share of the client's counters as it is told today."""
+    """Return the exchanges with the first result's share of the client's counters as it is calculated today."""
     for at, exchange in enumerate(exchanges):
         if exchange.stats and exchange.stats.reported_model_usage:
             stats = counters.checked(exchange.stats, counters.Work.of(exchange.messages, is_new=is_new))
@@ -152,7 +153,7 @@ RUN_STARTED = "run_started"  # what a run notes first, where it does not begin w
 
 
 def witness_of(exchanges: Sequence[ExchangeRecord]) -> Witness:
-    """Of a log that does not say it yet, or never will, for its writer was killed."""
+    """Return the witness of a log that does not name it yet, or never will, because its writer was killed."""
     first = next((message for exchange in exchanges for message in exchange.messages), None)
     return "run" if first and first.type == RUN_STARTED else "sdk"
 
@@ -171,18 +172,19 @@ def _compaction(message: Message) -> Compaction:
 
 
 class _Boundary(msgspec.Struct):
-    """The client's own message."""
+    """The client's own message about a compaction."""
 
     compact_metadata: CompactionMessage | None = None
 
 
 def _command(start: SessionStart) -> str | None:
-    """Of a run that is no agent's we know of: nothing else tells what it was."""
+    """Return the command of a run of an unknown agent, as the title: nothing else says what it was."""
     return shlex.join(start.argv) if start.argv and not start.agent else None
 
 
 def _agents(turns: Sequence[Turn]) -> list[SubAgent]:
-    """An SDK names a sub-agent by the tool call that started it; what that was given tells the rest."""
+    """Return the sub-agents. An SDK names a sub-agent by the tool call that started it; the call's input has the
+    rest."""
     uses = {block.id: (turn, block) for turn in turns for block in turn.blocks if block.kind == "tool_use"}
     threads = dict.fromkeys(turn.thread for turn in turns if turn.thread.startswith(AGENT))
     return [_agent(thread, *uses.get(thread.removeprefix(AGENT), (None, None))) for thread in threads]
@@ -218,7 +220,7 @@ def _exchange(record: ExchangeRecord, model: str | None, witness: Witness) -> se
 
 
 def _printed(messages: Iterable[Message]) -> Iterator[str]:
-    """What is no message at all, on either output."""
+    """Yield what was printed and is not a message, on either output."""
     for message in messages:
         if message.source == "system" and message.type in (UNKNOWN, STDERR) and message.raw:
             yield as_bytes(message.raw, message.raw_encoding).decode("utf-8", "replace")
@@ -228,19 +230,19 @@ WELL = "exit code 0"
 
 
 def _exited(exit_: Exit) -> str:
-    """Of a run that says nothing of itself: no result is missing that it would have owed."""
+    """Return how a run ended that says nothing of itself: no result is missing that it should have printed."""
     return f"exit code {exit_.status}" if exit_.signal is None else f"signal {exit_.signal}"
 
 
 def _not_before(start: datetime | None, end: datetime | None) -> datetime | None:
-    """A clock that was set back must not make a duration negative."""
+    """Return the end, but not before the start: a clock that was set back must not make a duration negative."""
     return max(start, end) if start and end else end
 
 
 def _turns(messages: list[Message], model: str | None, witness: Witness) -> list[Turn]:
-    """One turn a message id. What is no answer of a model goes to the turn it belongs to: a tool's result, and
-    the prompt of a sub-agent, to the one that called the tool; anything else to the latest. What the client itself
-    notes, and what came before there was a turn, is in none."""
+    """Return a turn for each message id. What a model did not answer goes to the turn it belongs to: a tool's result,
+    and the prompt of a sub-agent, to the turn that called the tool; anything else to the latest. What the client itself
+    notes, and what came before the first turn, is in none."""
     turns: dict[str, Turn] = {}
     callers: dict[str, str] = {}
     for number, message in enumerate(messages):
@@ -277,7 +279,7 @@ def _extended(turn: Turn, message: Message) -> Turn:
 
 
 def _counted(turn: Turn, message: Message, reported: MessageUsage) -> Turn:
-    """Lines of one response say the same, but for the one it ended with."""
+    """Set the usage. All lines of one response report the same, except the last."""
     if not reported.is_understood:
         return replace(turn, unread_usage=turn.usage is None)
     usage, final = reported.usage(), message.stop_reason is not None

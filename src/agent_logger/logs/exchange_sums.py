@@ -1,7 +1,7 @@
-"""What an exchange took, where its client does not tell of responses at all.
+"""What an exchange used, where its client does not report responses at all.
 
-The classes of older SDKs, Codex, and Claude Code as `json` tell it in their result alone. The last turn gets all of it,
-so that it counts; where a wire log or the agent's file knows the responses, it does not.
+The classes of older SDKs, Codex, and Claude Code with `json` report it in their result alone. The last turn gets all of
+it, so that it counts; where a wire log or the agent's file knows the responses, it does not.
 """
 
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ def with_sums(
 
 
 def usage_by_model(stats: ExchangeStats, model: str | None) -> Iterator[tuple[str | None, Usage]]:
-    """`model` is that of the main thread."""
+    """Yield the usage of each model. `model` is that of the main thread."""
     for name, counted in by_model(stats).items():
         yield (model if name == UNKNOWN else name), _with_hour(counted.usage, stats, name, model)
     if not stats.model_usage:
@@ -40,7 +40,7 @@ def usage_by_model(stats: ExchangeStats, model: str | None) -> Iterator[tuple[st
 
 
 def _with_hour(usage: Usage, stats: ExchangeStats, name: str, model: str | None) -> Usage:
-    """Counters by model do not all say for how long a cache was written; of the main thread the result does."""
+    """Add how long the cache was written for: not all counters by model say so; for the main thread the result does."""
     if usage.cache_write_1h_tokens or not model or canonical(name) != canonical(model):
         return usage
     return replace(usage, cache_write_1h_tokens=min(usage.cache_write_tokens, stats.cache_creation_1h or 0))

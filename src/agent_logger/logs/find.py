@@ -1,4 +1,4 @@
-"""Finding a log by what people call it: its name, the client's id of its session, a beginning of one, a path."""
+"""Finds a log by any of its names: its own, the client's id of its session, a beginning of one, a path."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -13,7 +13,7 @@ from agent_logger.model.records import ExchangeRecord, Resume, SessionEnd, Sessi
 
 
 def logs_called(log_dir: Path, name: str) -> list[PartFile]:
-    """The logs that are meant, each by its first part. Several if all of them are called so, or begin so."""
+    """Return the logs that are meant, each by its first part. Several if all of them have that name, or begin so."""
     path = part_of(Path(name))
     if path and parts_of(path.folder, path.name):
         return [PartFile(path.folder, path.name)]
@@ -37,7 +37,7 @@ def _logs(log_dir: Path) -> Iterator[PartFile]:
 
 
 def client_id(log: PartFile) -> str | None:
-    """The client's own name for the session of a wire log."""
+    """Return the client's own name for the session of a wire log."""
     for line in head_of(min(parts_of(log.folder, log.name), default=log)):
         try:
             record = records.decode(line.raw, "wire")
@@ -50,18 +50,18 @@ def client_id(log: PartFile) -> str | None:
 
 # ---------------------------------------------------------------- exchange logs
 
-HEAD_BYTES = 4096  # the id of a session stands in the first record, near its beginning
+HEAD_BYTES = 4096  # the session's id is in the first record, near its beginning
 
 
 def exchange_log_of(folder: Path, session_id: str) -> PartFile | None:
-    """The log of a session, by the id inside, whatever it is called: the newest if there are several."""
+    """Return the log of a session, by the id inside, whatever its name: the newest if there are several."""
     logs = dict.fromkeys(PartFile(folder, part.name) for part in _parts_in(folder))
     parts = [log for log in logs if _mentions(log, session_id) and session_id_of(log) == session_id]
     return max(parts, default=None)
 
 
 def free_name(folder: Path, preferred: str) -> str:
-    """This name, or with a number behind it if another log has it."""
+    """Return this name, or the name with a number appended if another log has it."""
     taken = {part.name for part in _parts_in(folder)}
     numbered = (f"{preferred}-{number}" for number in range(2, len(taken) + 3))
     return next(name for name in (preferred, *numbered) if name not in taken)
@@ -71,7 +71,7 @@ def _parts_in(folder: Path) -> list[PartFile]:
     try:
         return parts_in(folder)
     except OSError:
-        return []  # whoever writes to it will say so
+        return []  # writing to it will report the error
 
 
 def session_id_of(log: PartFile) -> str | None:
@@ -86,7 +86,8 @@ def session_id_of(log: PartFile) -> str | None:
 
 
 def _mentions(log: PartFile, session_id: str) -> bool:
-    """A quick look, for there may be thousands. Sealed ones are told by their name."""
+    """Whether the log may belong to the session. A quick check, because there may be thousands of logs. Sealed ones are
+    judged by their name."""
     with suppress(OSError):
         if log.is_sealed():
             return f"_{session_id[:8]}" in log.name

@@ -1,7 +1,7 @@
 """The files of hooks, one for each call: `<home>/hooks/YYYYMMDD/HHMMSS.mmm-<8 hex>-<session>.json`, in UTC.
 
-So the files of a session are known by their names, and none is opened to find them. An id that cannot be a name is
-there as its hash; without an id, the name ends before it.
+So the names say which files belong to a session, and none is opened to find them. An id that cannot be a name is
+replaced by its hash; without an id, the name ends before it.
 
 A hook imports this, and an agent waits for it: so it imports next to nothing.
 """
@@ -24,24 +24,24 @@ def hooks_path(home: Path) -> Path:
 
 
 def file_of(hooks: Path, now: float, session: str | None) -> Path:
-    """Where what a hook is told now goes."""
+    """Return where to write the input of a hook that is called now."""
     day, clock = time.strftime("%Y%m%d %H%M%S", time.gmtime(now)).split()
     tag = f"-{tag_of(session)}" if session else ""
     return hooks / day / f"{clock}.{int(now * 1000) % 1000:03}-{os.urandom(4).hex()}{tag}.json"
 
 
 def tag_of(session: str) -> str:
-    """What stands for a session in the names of files."""
+    """Return what stands for a session in the names of files."""
     if SAFE.fullmatch(session):
         return session
-    import hashlib  # seldom, and it takes its time
+    import hashlib  # rarely needed, and slow to import
 
     return hashlib.sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def session_named(session: object, transcript: object) -> str | None:
-    """The session that an agent tells its hook of, by `session_id` and `transcript_path`. After a fork the id may be
-    that of the session it was forked from: the name of the transcript knows better."""
+    """Return the session that an agent names to its hook, by `session_id` and `transcript_path`. After a fork the id
+    may be that of the session it was forked from: the name of the transcript is more reliable."""
     if isinstance(transcript, str):
         stem, _, kind = os.path.basename(transcript).rpartition(".")
         if kind == "jsonl" and UUID.fullmatch(stem):
@@ -62,13 +62,13 @@ def day_folders(home: Path) -> list[str]:
 
 
 def tag_in(name: str) -> str | None:
-    """Of the name of a file; none if it is no hook's, or that named no session."""
+    """Return the tag in the name of a file; None if it is not a hook's, or if the hook named no session."""
     match = _FILE.fullmatch(name)
     return match["tag"] if match else None
 
 
 def files_with(folder: Path, tag: str) -> Iterator[Path]:
-    """The files of one session on one day, in the order they came."""
+    """Yield the files of one session on one day, in the order they were written."""
     try:
         names = sorted(os.listdir(folder))
     except OSError:

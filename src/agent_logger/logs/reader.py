@@ -1,4 +1,5 @@
-"""Reading a log as one: all its parts, plain or sealed, the exchanges still in flight, what a branch goes on from."""
+"""Reads a log as a whole: all its parts, plain or sealed, the exchanges still in flight, what a branch continues
+from."""
 
 import heapq
 import re
@@ -42,7 +43,7 @@ from agent_logger.protocols.jsonl import Damage, JsonEntry, Torn
 
 @dataclass(frozen=True, slots=True)
 class LogItem:
-    """A record, or what stands where one should, and its place: a part, and the offset in its plain text."""
+    """A record, or what is in its place, and where: a part, and the offset in its plain text."""
 
     part: PartFile
     line: int
@@ -51,10 +52,10 @@ class LogItem:
 
 
 def read_session(path: Path, *, alone: bool = False) -> Session:
-    """The session of a log of ours, by the path of any of its files: finished, in flight, sealed, or a branch; or
-    that of a main file of Claude Code, Codex, Gemini CLI or opencode.
+    """Return the session of a log of ours, by the path of any of its files: finished, in flight, sealed, or a branch;
+    or that of a main file of Claude Code, Codex, Gemini CLI or opencode.
 
-    `alone`: of a branch its own calls, and not those of its parents. What is damaged is left out. Raises
+    `alone`: for a branch only its own calls, and not those of its parents. What is damaged is left out. Raises
     `SourceError` if it is none of these, and `OSError`.
     """
     part = part_of(path)
@@ -77,7 +78,7 @@ def read_session(path: Path, *, alone: bool = False) -> Session:
 
 
 def witness_of(path: Path) -> Witness | None:
-    """Who wrote a log of ours; that is known also if nothing was answered."""
+    """Return which witness wrote a log of ours; that is known even if nothing was answered."""
     part = part_of(path)
     kind = kind_of_log(part.folder, part.name) if part else None
     if part and kind == "exchange":
@@ -89,12 +90,13 @@ def witness_of(path: Path) -> Witness | None:
 
 
 def read_messages(log: PartFile) -> list[Message]:
-    """The messages of a transcript in order, with what stands in files beside it. What cannot be read is left out."""
+    """Return the messages of a transcript in order, with what is in files beside it. What cannot be read is left
+    out."""
     return read_transcript(log)[1]
 
 
 def read_transcript(log: PartFile) -> tuple[SessionHeader | None, list[Message]]:
-    """The same with the header."""
+    """Return the header and the messages of a transcript, as `read_messages` does."""
     records = [item.value for item in read_log(log.folder, log.name)]
     lines = (message_of(record) for record in records)
     messages = [whole(line, log.folder / log.name) for line in lines if line is not None]
@@ -102,13 +104,13 @@ def read_transcript(log: PartFile) -> tuple[SessionHeader | None, list[Message]]
 
 
 def read_lines(log: PartFile) -> list[Message]:
-    """The same as they stand in the log."""
+    """Return the messages of a transcript as they are in the log, without what is in files beside it."""
     messages = (message_of(item.value) for item in read_log(log.folder, log.name))
     return [message for message in messages if message is not None]
 
 
 def read_header(log: PartFile) -> SessionHeader | None:
-    """None if it was lost, or the log is no transcript of ours."""
+    """Return the header; None if it was lost, or the log is not a transcript of ours."""
     for item in read_log(log.folder, log.name):
         if isinstance(item.value, SessionHeader):
             return item.value
@@ -118,7 +120,7 @@ def read_header(log: PartFile) -> SessionHeader | None:
 
 
 def _read_foreign(path: Path) -> Session:
-    """A session in a main file of another agent, or in a copy of it that is sealed; of a database the newest."""
+    """Read a session in a main file of another agent, or in a sealed copy of it; of a database the newest session."""
     path = path.with_name(path.name.removesuffix(foreign.SEALED))
     if foreign.existing(path) is None:
         raise SourceError(f"{path}: no such log")
@@ -129,15 +131,16 @@ def _read_foreign(path: Path) -> Session:
 
 
 def kind_of_log(folder: Path, name: str) -> Kind | None:
-    """`None` if there is none, or nothing in it says so. Live files tell of an exchange that has just begun."""
+    """Return the kind of a log; `None` if there is none, or nothing in it says so. Live files show an exchange that has
+    just begun."""
     kinds = (kind_of(part) for part in parts_of(folder, name))
     return next(filter(None, kinds), "exchange" if live_files_of(folder, name) else None)
 
 
 def read_log(folder: Path, name: str) -> Iterator[LogItem]:
-    """Everything in a log, in order: within a part as it stands, between parts by cause, then by time.
+    """Yield everything in a log, in order: within a part as it is, between parts by cause, then by time.
 
-    Bodies that stand in files of their own are where they belong in their records again.
+    Bodies in files of their own are put back into their records.
     """
     parts = parts_of(folder, name)
     kind = next((kind for part in parts if (kind := kind_of(part))), None)
@@ -146,10 +149,10 @@ def read_log(folder: Path, name: str) -> Iterator[LogItem]:
 
 
 def read_exchanges(folder: Path, name: str) -> list[ExchangeRecord]:
-    """The exchanges of a log, and those in flight, each once."""
+    """Return the exchanges of a log, and those in flight, each once."""
     files = live_files_of(folder, name).values()
     in_flight = [exchange for paths in files for path in paths for exchange in read_live(path)]
-    # Only now the log: an exchange that ends meanwhile is in it before its live file goes.
+    # Read the log only now: an exchange that ends meanwhile is in it before its live file is deleted.
     logged = [item.value for item in read_log(folder, name) if isinstance(item.value, ExchangeRecord)]
     return merged(logged + in_flight)
 
@@ -158,10 +161,10 @@ def read_exchanges(folder: Path, name: str) -> list[ExchangeRecord]:
 
 
 def read_branch(folder: Path, name: str) -> Iterator[AnyRecord | Damage]:
-    """The records of a wire log, in order, and before them those of its parents up to where it left them.
+    """Yield the records of a wire log, in order, and before them those of its parents up to where it left them.
 
-    Calls are numbered on through all of them, as if one log had been written. A parent that is not there is left
-    out. What this gives for a branch is a log that needs no other: its `fork` records say so.
+    Calls are numbered consecutively through all of them, as if one log had been written. A missing parent is left out.
+    The result for a branch is a log that needs no other: its `fork` records say so.
     """
     taken = 0  # numbers of calls
     for depth, (log, last) in enumerate(lineage_of(folder, name)):
@@ -176,12 +179,12 @@ def read_branch(folder: Path, name: str) -> Iterator[AnyRecord | Damage]:
 
 
 def lineage_of(folder: Path, name: str) -> list[tuple[str, int | None]]:
-    """The logs that make a branch, the oldest first, each with the number of its last call that belongs to it; none:
-    all of them do."""
+    """Return the logs that make up a branch, the oldest first, each with the number of its last call that belongs to
+    it; None: all of them do."""
     logs: list[tuple[str, int | None]] = [(name, None)]
     visited = {name}
-    # The name of a parent comes out of a file: it may be any text, though not one that `parts_of` leaves the folder
-    # for, and it may lead in a circle.
+    # The name of a parent comes from a file: it may be any text, though not one that makes `parts_of` leave the
+    # folder, and it may lead in a circle.
     while (fork := _fork(folder, logs[-1][0])) and fork.parent_session not in visited:
         parent = fork.parent_session
         if fork.included or fork.from_seq < 1 or not parts_of(folder, parent):
@@ -192,7 +195,7 @@ def lineage_of(folder: Path, name: str) -> list[tuple[str, int | None]]:
 
 
 def _fork(folder: Path, name: str) -> Fork | None:
-    """It stands before the first call of the conversation; side calls may have come first."""
+    """Return the fork record, which precedes the first call of the conversation; side calls may have come first."""
     for item in read_log(folder, name):
         if isinstance(item.value, Fork):
             return item.value
@@ -202,7 +205,8 @@ def _fork(folder: Path, name: str) -> Fork | None:
 
 
 def _up_to(records: Iterator[AnyRecord | Damage], last: int) -> Iterator[AnyRecord | Damage]:
-    """Later calls may stand before the last answer. What is no call belongs to the one behind it."""
+    """Yield records up to the last call. Later calls may be before the last answer. A record that is no call belongs to
+    the one after it."""
     waiting: list[AnyRecord | Damage] = []
     unanswered: set[int] = set()
     for record in records:
@@ -237,7 +241,7 @@ def _moved(record: AnyRecord | Damage, by: int) -> AnyRecord | Damage:
 
 
 def _chains(parts: list[PartFile]) -> list[list[PartFile]]:
-    """Parts that were written one after the other; two chains were written at the same time."""
+    """Group parts that were written one after the other; two chains were written at the same time."""
     chain_of: dict[str, list[PartFile]] = {}
     chains: list[list[PartFile]] = []
     for part in parts:
@@ -252,7 +256,7 @@ def _chains(parts: list[PartFile]) -> list[list[PartFile]]:
 
 
 def _stream(chain: list[PartFile], kind: Kind | None) -> Iterator[tuple[str, LogItem]]:
-    """With the time of each item, which never goes back within a chain, whatever the clock did."""
+    """Yield each item with its time, which never goes back within a chain, whatever the clock did."""
     latest = ""
     for part in chain:
         for item in _items(part, kind):
@@ -291,7 +295,7 @@ def _time(record: object) -> str:
 
 
 def _time_of_line(line: bytes) -> str:
-    """Of a line of a transcript; it is from outside, so it may say anything."""
+    """Return the time of a transcript's line. The line comes from outside, so it may contain anything."""
     try:
         time = _line.decode(line).timestamp
     except (msgspec.MsgspecError, RecursionError):

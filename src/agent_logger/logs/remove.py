@@ -1,16 +1,16 @@
-"""Deleting what we wrote of a session: planned first, file by file, then carried out.
+"""Deletes what we wrote of a session: planned first, file by file, then carried out.
 
-A name proves nothing: a folder that logs are written to may hold anybody's files. A file is ours if what stands in it
-says so, or if a record of ours names it:
+A name proves nothing: a folder that logs are written to may hold anybody's files. A file is ours if its content says
+so, or if a record of ours names it:
 
 - a part, plain or sealed: its head is a record of ours, and names the same log as the first part;
 - a live file: it begins with an exchange in flight;
-- a file of `<name>.bodies/`: a record names it, or the call it is called after;
+- a file of `<name>.bodies/`: a record names it, or the call it is named after;
 - a file of `<session>/tool-results/` beside a transcript of ours: a line names it;
 - a log below `<session>/`, as of a sub-agent: its header names the session.
 
-Links are nobody's, and a file that is put in the place of a planned one stays. A folder goes with the last file of
-ours in it, if nothing else is in it.
+Links are never ours, and a file that is put in the place of a planned one stays. A folder is deleted with the last file
+of ours in it, if nothing else is in it.
 """
 
 import os
@@ -34,19 +34,17 @@ from agent_logger.model import records
 from agent_logger.model.records import Kind, LiveMessage, LiveStart, SessionHeader
 from agent_logger.protocols.jsonl import JsonEntry
 
-CALL_CHARACTERS = 36  # of the id that a body may be called after
+CALL_CHARACTERS = 36  # of the id that a body may be named after
 
 
 @dataclass(frozen=True, slots=True)
 class OwnFile:
     path: Path
     size: int  # bytes on the disk
-    place: tuple[
-        int, int
-    ]  # device and inode: by the time somebody has agreed, another file may have the name
+    place: tuple[int, int]  # device and inode: when the user has confirmed, another file may have the name
 
     def remove(self) -> None:
-        """Raises `OSError`."""
+        """Delete the file. Raises `OSError`."""
         with suppress(FileNotFoundError, NotADirectoryError):
             status = os.lstat(self.path)
             if (status.st_dev, status.st_ino) == self.place:
@@ -55,18 +53,18 @@ class OwnFile:
 
 @dataclass(slots=True)
 class Removal:
-    """The files that go, in this order; and what has a name like theirs, is not known to be ours, and stays."""
+    """The files to delete, in this order; and those with names like theirs that are not known to be ours, and stay."""
 
     files: list[OwnFile] = field(default_factory=list)
     strangers: list[Path] = field(default_factory=list)
-    within: Path | None = None  # the folder that stays, whatever becomes of those below it
+    within: Path | None = None  # the folder that stays, even if those below it are deleted
 
     @property
     def size(self) -> int:
         return sum(file.size for file in self.files)
 
     def add(self, path: Path, *, is_ours: bool) -> None:
-        """What is gone meanwhile is neither."""
+        """Add a file to either list. A file that was deleted meanwhile goes into neither."""
         with suppress(FileNotFoundError):
             status = os.lstat(path)
             if is_ours and stat.S_ISREG(status.st_mode):
@@ -75,16 +73,16 @@ class Removal:
                 self.strangers.append(path)
 
     def carry_out(self) -> None:
-        """Raises `OSError`."""
+        """Delete the files, and the folders that are empty then. Raises `OSError`."""
         for file in self.files:
             file.remove()
         for folder in _emptied(self):
-            with suppress(OSError):  # others are in it
+            with suppress(OSError):  # other files are in it
                 folder.rmdir()
 
 
 def _emptied(removal: Removal) -> list[Path]:
-    """The folders that files of ours were in, the innermost first."""
+    """Return the folders that had files of ours, the innermost first."""
     if (within := removal.within) is None:
         return []
     folders = {folder for file in removal.files for folder in file.path.parents if within in folder.parents}
@@ -92,7 +90,7 @@ def _emptied(removal: Removal) -> list[Path]:
 
 
 def removal_of_session(log: PartFile) -> Removal:
-    """A log, and what lies beside it if it is a transcript."""
+    """Plan the removal of a log, and of what is beside it if it is a transcript."""
     removal = Removal(within=_checked(log).folder)
     parts, others = _own_parts(log)
     for path in _side_files(log, parts):
@@ -104,14 +102,15 @@ def removal_of_session(log: PartFile) -> Removal:
 
 
 def removal_of_log(log: PartFile) -> Removal:
-    """A log alone."""
+    """Plan the removal of a log alone."""
     removal = Removal(within=_checked(log).folder)
     _add_log(removal, log, *_own_parts(log))
     return removal
 
 
 def removal_of_hooks(folder: Path, tag: str) -> Removal:
-    """What hooks were told of one session on one day; the day's folder goes with the last of it."""
+    """Plan the removal of the hook events of one session on one day; the day's folder is deleted with the last of
+    them."""
     removal = Removal(within=folder.parent)
     for path in files_with(folder, tag):
         removal.add(path, is_ours=_first_records(path, "hook") != [])
@@ -119,7 +118,8 @@ def removal_of_hooks(folder: Path, tag: str) -> Removal:
 
 
 def removal_of_copy(path: Path) -> Removal:
-    """A copy of an agent's file in the archive, where all files are ours, with those of its sub-agents."""
+    """Plan the removal of a copy of an agent's file in the archive, where all files are ours, with those of its
+    sub-agents."""
     removal = Removal(within=path.parent)
     below = path.parent / path.name.partition(".jsonl")[0]
     for file in _files_below(below) if below != path else ():
@@ -129,8 +129,8 @@ def removal_of_copy(path: Path) -> Removal:
 
 
 def _checked(log: PartFile) -> PartFile:
-    """Whoever asks has made the name safe. It is looked at once more all the same: a folder and the name `/` make the
-    root of the file system."""
+    """Check the log's name. The caller has made it safe. It is checked once more all the same: a folder and the name
+    `/` make the root of the file system."""
     if log.name in ("", ".", "..") or "/" in log.name:
         raise ValueError(f"{log.name!r} is not the name of a log")
     return log
@@ -140,8 +140,8 @@ def _checked(log: PartFile) -> PartFile:
 
 
 def _add_log(removal: Removal, log: PartFile, parts: list[Path], others: list[Path]) -> None:
-    """What only the parts prove first, and of these the first last: while it is there, the log can be found to be
-    removed again."""
+    """Add the files that only the parts prove to be ours first, and the first part last: while it exists, the log can
+    be found to be removed again."""
     _add_bodies(removal, log, parts)
     sessions = frozenset(session for path in parts[:1] for session in _head_of(path).sessions)
     begun: set[Path] = set()  # parts without a record yet, whose owner has written a live file
@@ -164,7 +164,7 @@ def _add_bodies(removal: Removal, log: PartFile, parts: list[Path]) -> None:
 
 
 def _own_parts(log: PartFile) -> tuple[list[Path], list[Path]]:
-    """The files that are parts of the log, the oldest first; and those that are only called so."""
+    """Return the files that are parts of the log, the oldest first; and those that only have such a name."""
     paths = [path for part in parts_of(log.folder, log.name) for path in (part.path, part.sealed_path)]
     own: list[Path] = []
     others: list[Path] = []
@@ -181,12 +181,13 @@ def _own_parts(log: PartFile) -> tuple[list[Path], list[Path]]:
 
 @dataclass(frozen=True, slots=True)
 class _Head:
-    kind: Kind | None  # none: not a record of ours is in it
+    kind: Kind | None  # none: it has no record of ours
     log: str | None
     sessions: frozenset[str]  # that its records name
 
     def is_of_same_log(self, first: "_Head") -> bool:
-        """By the log's id. Older logs have none, and a crash may have taken it: then by kind and session."""
+        """Whether both heads belong to the same log, by the log's id. Older logs have none, and a crash may have lost
+        it: then by kind and session."""
         if self.log and first.log:
             return self.log == first.log
         return self.kind == first.kind and not self.sessions.isdisjoint(first.sessions)
@@ -206,7 +207,7 @@ def _head_of(path: Path) -> _Head:
 
 
 def _first_lines(path: Path) -> list[JsonEntry]:
-    """Those of a regular file that can be read."""
+    """Return the first lines of a regular file that can be read."""
     try:
         if not stat.S_ISREG(os.lstat(path).st_mode):
             return []
@@ -216,7 +217,7 @@ def _first_lines(path: Path) -> list[JsonEntry]:
 
 
 def _first_records(path: Path, kind: Kind) -> list[records.AnyRecord]:
-    """The known records among the first lines of a file."""
+    """Return the known records among the first lines of a file."""
     first_records = []
     for line in _first_lines(path):
         with suppress(msgspec.MsgspecError):
@@ -225,7 +226,7 @@ def _first_records(path: Path, kind: Kind) -> list[records.AnyRecord]:
 
 
 def _is_live_file(path: Path, sessions: frozenset[str]) -> bool:
-    """Of a log of these sessions; either may not say so yet."""
+    """Whether the file is a live file of these sessions; the file or the log may not name one yet."""
     records = [
         record for record in _first_records(path, "live") if isinstance(record, LiveStart | LiveMessage)
     ]
@@ -234,7 +235,7 @@ def _is_live_file(path: Path, sessions: frozenset[str]) -> bool:
 
 
 def _names_of_bodies(log: PartFile, parts: list[Path]) -> Callable[[str], bool]:
-    """Which files of the bodies folder records name."""
+    """Return a check for which files of the bodies folder records name."""
     names: set[str] = set()
     calls: set[str] = set()
     for value in _values(parts):
@@ -253,7 +254,7 @@ def _values(parts: Iterable[Path]) -> Iterator[dict[str, object]]:
                     yield line.value
 
 
-# ---------------------------------------------------------------- what lies beside a transcript
+# ---------------------------------------------------------------- what is beside a transcript
 
 
 def _folder_of_transcript(log: PartFile, parts: list[Path]) -> Path | None:
@@ -277,7 +278,7 @@ def _side_files(log: PartFile, parts: list[Path]) -> Iterator[Path]:
 
 
 def _add_folder(removal: Removal, folder: Path, session: str | None) -> None:
-    """The logs below it that name the session; of the rest, what is not in the removal already stays."""
+    """Add the logs below the folder that name the session; of the rest, what is not in the removal already stays."""
     below = list(_files_below(folder))
     for inner in sorted({path.parent for path in below}):
         for log in dict.fromkeys(PartFile(inner, part.name) for part in parts_in(inner)):
@@ -298,7 +299,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def _files_below(folder: Path) -> Iterator[Path]:
-    """Links among them, which are not followed."""
+    """Yield the files, including links, which are not followed."""
     if not _is_folder(folder):
         return
     for inside, folders, names in os.walk(folder):

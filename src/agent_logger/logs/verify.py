@@ -1,4 +1,4 @@
-"""Reading every byte, to say whether all of it can be read."""
+"""Reads every byte of a file, to report whether all of it can be read."""
 
 import os
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ class FileReport(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int  # on disk
     records: int
     torn_bytes: int  # after the last newline: being written, or cut by a crash; not an error
-    mended: int  # places that a crash or a full disk damaged and the log itself accounts for
+    mended: int  # places that a crash or a full disk damaged and that the log itself explains
     lost: int  # records that the log says could not be written
     damage: list[BadPlace]
 
@@ -56,12 +56,12 @@ def summary(files: list[FileReport]) -> LogReport:
 
 
 def log_files(path: Path) -> Iterator[Path]:
-    """The file itself, or the log files below a folder, ours and other agents'. Links are not followed."""
+    """Yield the file itself, or the log files below a folder, ours and other agents'. Links are not followed."""
     if not path.is_dir():
         yield path
         return
     for folder, names, files in os.walk(path):
-        names[:] = sorted(name for name in names if name != ".spool")  # the proxy's own, and not yet a log
+        names[:] = sorted(name for name in names if name != ".spool")  # the proxy's own, and not a log yet
         for name in sorted(files):
             log_path = Path(folder) / name
             if part_of(log_path) and log_path.is_file() and not log_path.is_symlink():
@@ -69,7 +69,7 @@ def log_files(path: Path) -> Iterator[Path]:
 
 
 def verify_file(path: Path) -> FileReport:
-    """Never raises for what is in the file, nor for a file that cannot be read: that is damage."""
+    """Check a file. Raises nothing for what is in the file, nor for a file that cannot be read: that is damage."""
     check = FileCheck(path)
     try:
         for item in entries(path):
@@ -116,14 +116,14 @@ class FileCheck:
         return None
 
     def _account_for(self, entry: JsonEntry) -> None:
-        """The line before such a record was cut, and the record says so."""
+        """Take back the damage of the line before such a record: the line was cut, and the record says so."""
         if self._damage and self._damage[-1].line == entry.line - 1:
             self._damage.pop()
             self._mended += 1
 
     @property
     def last_damaged(self) -> int:
-        """The number of the line; 0 for none."""
+        """The number of the last damaged line; 0 for none."""
         return self._damage[-1].line if self._damage else 0
 
     def report(self) -> FileReport:

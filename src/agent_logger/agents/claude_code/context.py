@@ -1,8 +1,8 @@
-"""What Claude Code takes along into a session: which instructions and settings apply in a folder.
+"""The instructions and settings that Claude Code applies to a session in a folder.
 
-As its versions since 2.1 do it, which is more than the specification says: instructions lie in every folder on the way
-up, also above the git root, under three names; `CLAUDE_CONFIG_DIR` replaces the user's settings, and the git root's
-local settings count in its sub-folders too.
+This follows what versions since 2.1 do, which is more than the specification says: instructions are read from every
+folder on the way up, also above the git root, under three names; `CLAUDE_CONFIG_DIR` replaces the user's settings, and
+the git root's local settings apply in its sub-folders too.
 """
 
 import os
@@ -23,7 +23,7 @@ Scope = Literal["folder", "parent", "above", "user"]
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """Settings of Claude Code: those we know, and `rest`, all others as they are."""
+    """Settings of Claude Code: those we know, and all others unchanged in `rest`."""
 
     hooks: dict[str, Any] = {}
     agent: str | None = None
@@ -33,7 +33,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, values: dict[str, Any]) -> "Settings":
-        """What has not the form it should have stays in `rest`."""
+        """Build settings from JSON values. A value of an unexpected form stays in `rest`."""
         fields = {
             "hooks": ("hooks", dict),
             "agent": ("agent", str),
@@ -48,7 +48,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return cls(**({"permission_mode": mode} if isinstance(mode, str) else {}) | given, rest=rest)
 
     def over(self, weaker: "Settings") -> "Settings":
-        """Both, where a later file wins; hooks of both are called."""
+        """Merge with weaker settings, where these win; the hooks of both are called."""
         events = dict.fromkeys((*weaker.hooks, *self.hooks))
         hooks = {event: _listed(weaker.hooks.get(event)) + _listed(self.hooks.get(event)) for event in events}
         return Settings(
@@ -78,7 +78,7 @@ class SettingsFile(msgspec.Struct, frozen=True, kw_only=True):
     is_there: bool
     applies: bool
     hmac: str | None = None
-    problem: str | None = None  # why it could not be understood
+    problem: str | None = None  # why it could not be read
     settings: Settings | None = None
 
 
@@ -87,14 +87,15 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
 
     cwd: str
     git_root: str | None
-    instructions: list[InstructionFile]  # the nearest first; the model is told the other way round
+    instructions: list[InstructionFile]  # the nearest first; the model gets them in the reverse order
     settings_files: list[SettingsFile]  # the weakest first
     settings: Settings  # of those that apply, together
     variables: dict[str, str]
 
 
 def read_context(cwd: Path, hmac_of: Callable[[bytes], str]) -> Context:
-    """Raises nothing for what is in the files, nor for a folder that is not there."""
+    """Return what applies in a folder. Raises nothing for what is in the files, nor for a folder that does not
+    exist."""
     folder = Path(os.path.realpath(cwd))
     root = git_root(folder)
     files = list(_settings_files(folder, root, hmac_of))
@@ -112,12 +113,13 @@ def read_context(cwd: Path, hmac_of: Callable[[bytes], str]) -> Context:
 
 
 def git_root(folder: Path) -> Path | None:
-    """The folder of the repository or worktree that it is in."""
+    """Return the folder of the repository or worktree that contains this folder."""
     return next((path for path in (folder, *folder.parents) if os.path.lexists(path / ".git")), None)
 
 
 def cleanup_days(root: Path) -> int:
-    """After how many days Claude Code deletes sessions of that configuration folder. A project may say otherwise."""
+    """Return the number of days after which Claude Code deletes sessions of that configuration folder. A project's own
+    settings may differ."""
     data = _read(root / "settings.json")
     settings = _settings(data)[0] if data is not None else None
     days = settings.cleanup_period_days if settings else None
@@ -180,7 +182,8 @@ def _settings(data: bytes) -> tuple[Settings | None, str | None]:
 
 
 def _read(path: Path) -> bytes | None:
-    """Links are followed, as the client does; a file of instructions is often one. But only to a regular file."""
+    """Read a file. Links are followed, as the client does (a file of instructions is often one), but only to a regular
+    file."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     except OSError:

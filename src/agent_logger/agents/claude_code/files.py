@@ -1,8 +1,9 @@
-"""The files of Claude Code's sessions, in all layouts that it ever had or was said to have.
+"""The files of Claude Code's sessions, in every layout that it has had or was documented to have.
 
-`projects/<folder of the project>/<id>.jsonl`, and `projects/<id>.jsonl` and `sessions/<id>.jsonl` of old descriptions.
-Sub-agents have files in `<session>/subagents/`, and in older layouts in `subagents/` of the project or beside the
-session: these name their session in the first line. Nothing here follows a link, or opens what is not a plain file.
+`projects/<folder of the project>/<id>.jsonl`, and `projects/<id>.jsonl` and `sessions/<id>.jsonl` from old
+descriptions. Sub-agents have files in `<session>/subagents/`; in older layouts they are in `subagents/` of the project
+or beside the session, and name their session in the first line. Nothing here follows a link, or opens anything but a
+regular file.
 """
 
 import os
@@ -54,7 +55,8 @@ def open_session(source: Source) -> SourceFiles:
 
 
 def find(roots: Sequence[Path], session: str, repo_root: Path | None = None) -> list[Source]:
-    """Every file of that session, those of the repository first, then the newest. `ValueError`: not an id."""
+    """Find every file of that session, those of the repository first, then the newest first. Raises `ValueError` if
+    `session` is not an id."""
     if not is_id(session):
         raise ValueError(f"{session!r} is not a session id")
     sources = discover(AGENT, roots, StampCache())
@@ -77,7 +79,7 @@ _line = msgspec.json.Decoder(_Line).decode
 
 
 def begins_session(first: bytes) -> bool:
-    """An empty file is one too: some versions leave one per resume."""
+    """Whether a main file begins with these bytes. An empty file does too: some versions leave one per resume."""
     lines = first.split(b"\n")
     return not is_qwen_code(first) and (first == b"" or any(map(_has_type, lines)) or len(lines) == 1)
 
@@ -102,13 +104,13 @@ def _session_folders(root: str) -> Iterator[tuple[str, list[Entry]]]:
 
 
 class _Folder:
-    """What lies in one folder that has sessions."""
+    """The contents of one folder that has sessions."""
 
     def __init__(self, path: str, entries: list[Entry], skip: Container[str]) -> None:
         self.path, self._skip = path, skip
         self.mains: dict[str, Entry] = {}  # by session
         self.folders: dict[str, str] = {}  # by name
-        self.loose: list[Entry] = []  # files of sub-agents of whichever session
+        self.loose: list[Entry] = []  # files of sub-agents, of any session
         for entry in entries:
             self._add(entry)
         if "subagents" in self.folders:
@@ -127,7 +129,7 @@ class _Folder:
             self.folders[name] = entry.path
 
     def without_main(self, names: Iterable[str | None]) -> Iterator[str]:
-        """Sessions, by these names or those of folders, that have no main file here."""
+        """Return the sessions, named here or by folders, that have no main file in this folder."""
         for name in dict.fromkeys((*self.folders, *names)):
             if name and name not in self.mains and name not in self._skip and is_id(name):
                 yield name
@@ -136,7 +138,7 @@ class _Folder:
 def _sessions_in(
     path: str, entries: list[Entry], cache: StampCache, skip: Container[str]
 ) -> Iterator[Source]:
-    """Most sessions are a file alone: ten thousand of them are to be looked at in no time."""
+    """Find the sessions of one folder. Most are a single file, and looking at ten thousand of them must be fast."""
     folder = _Folder(path, entries, skip)
     owned = _owned(folder.loose, cache) if folder.loose else {}
     with_agents: dict[str, Source] = {}
@@ -161,7 +163,7 @@ def _sessions_in(
 
 
 def _without_main(folder: _Folder, owned: Mapping[str | None, list[Entry]]) -> Iterator[Source]:
-    """Sessions whose main file was deleted, and the files of their sub-agents were not."""
+    """Find sessions whose main file was deleted while the files of their sub-agents were not."""
     for name in folder.without_main(owned):
         files = FileStamps()
         agents = (*_agents_below(folder.folders.get(name)), *owned.get(name, ()))
@@ -194,7 +196,7 @@ def _plain(entry: Entry) -> str:
 
 
 def _owned(loose: list[Entry], cache: StampCache) -> dict[str | None, list[Entry]]:
-    """Agents that lie with those of other sessions, by the session that their first line names."""
+    """Group the sub-agents that are stored with those of other sessions by the session that their first line names."""
     owned: dict[str | None, list[Entry]] = {}
     for entry in sorted(loose, key=lambda loose_entry: loose_entry.path):
         if entry.is_file(follow_symlinks=False) and (stat := stat_of(entry.path)):
@@ -205,7 +207,7 @@ def _owned(loose: list[Entry], cache: StampCache) -> dict[str | None, list[Entry
 
 def _owner(path: str) -> str | None:
     from agent_logger.agents.claude_code.transcript.lines import (
-        session_of_line,  # readers are not needed to look around
+        session_of_line,  # imported here: finding files needs no readers
     )
 
     return session_of_line(next(foreign.chunks(Path(path)), b"")[:FIRST_BYTES].partition(b"\n")[0])

@@ -1,4 +1,4 @@
-"""The configuration folders of Claude Code, and the variables that it tells its children."""
+"""The configuration folders of Claude Code, and the variables that it sets for its children."""
 
 import os
 import re
@@ -20,7 +20,7 @@ CLAUDE_VARIABLES = (
 
 
 def claude_roots() -> list[Path]:
-    """Those of `CLAUDE_CONFIG_DIR`, which may be a list, else the usual ones."""
+    """Return the folders of `CLAUDE_CONFIG_DIR`, which may be a list, else the usual ones."""
     return [Path(unicodedata.normalize("NFC", os.fspath(folder))) for folder in agent_folders(AGENT.location)]
 
 
@@ -29,12 +29,12 @@ def claude_variables() -> dict[str, str]:
 
 
 def provider_root(provider: str) -> Path:
-    """Where an adapter for a provider keeps its sessions: `OPENAI_CONFIG_DIR`, or where Claude Code has its own."""
+    """Return where an adapter for a provider keeps its sessions: `OPENAI_CONFIG_DIR`, or Claude Code's own folder."""
     name = f"{variable_prefix(provider)}_CONFIG_DIR"
     named = variables([name]).get(name)
     return Path(named).expanduser().absolute() if named else claude_roots()[0]
 
 
 def variable_prefix(provider: str) -> str:
-    """`openai` has variables like `OPENAI_CONFIG_DIR`."""
+    """Return the prefix of a provider's variables: `openai` has variables like `OPENAI_CONFIG_DIR`."""
     return re.sub(r"[^A-Z0-9]", "_", provider.upper())

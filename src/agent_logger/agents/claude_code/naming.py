@@ -1,5 +1,5 @@
-"""Names of Claude Code: the ids of sessions, and the folders of projects. Those of folders are lossy: whose project a
-session is says `cwd` in its records."""
+"""Names of Claude Code: the ids of sessions, and the folders of projects. Folder names are lossy: only `cwd` in a
+session's records says which project it belongs to."""
 
 import base64
 import os
@@ -8,18 +8,18 @@ import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
 
-LONGEST_FOLDER = 200  # then the client cuts, and appends a hash
+LONGEST_FOLDER = 200  # longer names are cut by the client, with a hash appended
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 def is_id(text: str) -> bool:
-    """Whether it can name a session: never a path, never a sub-agent."""
+    """Whether the text can name a session: never a path, never a sub-agent."""
     return _ID.fullmatch(text) is not None and not text.startswith("agent-")
 
 
 def project_folders(cwd: Path) -> tuple[str, ...]:
-    """The names that a project's folder may have: by the client's rule, by older ones."""
+    """Return the names that a project's folder may have: by the client's rule, and by older rules."""
     real = unicodedata.normalize("NFC", os.path.realpath(cwd))
     dashed = re.sub(r"[/.]", "-", real)
     encoded = base64.urlsafe_b64encode(real.encode("utf-8", "surrogateescape")).decode().rstrip("=")
@@ -27,7 +27,7 @@ def project_folders(cwd: Path) -> tuple[str, ...]:
 
 
 def folder_name(path: str) -> str:
-    """The client's own rule; `path` is real and normalised."""
+    """Return the folder name by the client's own rule; `path` is real and normalised."""
     units = path.encode("utf-16-le", "surrogatepass")
     codes = [int.from_bytes(units[at : at + 2], "little") for at in range(0, len(units), 2)]
     name = "".join(chr(code) if code < 128 and chr(code).isalnum() else "-" for code in codes)
@@ -37,7 +37,7 @@ def folder_name(path: str) -> str:
 
 
 def _hash(codes: Iterable[int]) -> int:
-    """As Java hashes a string, without its sign."""
+    """Hash as Java hashes a string, without the sign."""
     value = 0
     for code in codes:
         value = (31 * value + code) & 0xFFFFFFFF

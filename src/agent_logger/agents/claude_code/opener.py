@@ -1,4 +1,4 @@
-"""From a session's file, wherever an agent keeps it, to what its reader is given."""
+"""Opens a session's file, wherever an agent keeps it, for its reader."""
 
 import os
 import stat
@@ -16,18 +16,18 @@ from agent_logger.files import foreign
 
 MOST_AGENTS = 10_000  # files of sub-agents of one session
 MOST_SIDE_BYTES = 16 << 20  # of a tool's result in a file of its own
-# Since a folder was changed: clocks of file systems do not tell two changes apart that are close.
+# Seconds since the last change of a folder: file system clocks cannot tell two close changes apart.
 SETTLED_SECONDS = 2.0
-FIRST_BYTES = 1 << 16  # of a file, to see whose it is
+FIRST_BYTES = 1 << 16  # bytes of a file that are read to see whose it is
 
 
 def claude_source(path: Path, agents: Iterable[str] | None = None) -> SourceFiles:
-    """A Claude Code session by its main file, with its sub-agents in every layout there was:
+    """Open a Claude Code session by its main file, with its sub-agents in every layout that existed:
     `<session>/subagents/`, and in older ones `subagents/` of the project or beside the session. `agents`: the names of
-    their files from the session's folder on, if somebody has found them already.
+    their files from the session's folder on, if they were found already.
 
-    Of a session whose main file is gone, the agents that were found are read alone. Files are opened when they are
-    read. Raises `SourceError` for what is no regular file, and `OSError`.
+    If the session's main file is gone, the agents that were found are read alone. Files are opened when they are read.
+    Raises `SourceError` for anything but a regular file, and `OSError`.
     """
     agents = agents if agents is None else list(agents)
     is_there = foreign.existing(path) is not None
@@ -51,7 +51,8 @@ def _own_agents(folder: Path, stem: str) -> Iterator[str]:
 
 
 def _others_agents(folder: Path, stem: str) -> Iterator[str]:
-    """Those that lie with the agents of other sessions; their first line says whose they are."""
+    """Find the session's agents among those of other sessions; the first line of a file says which session it belongs
+    to."""
     for below in ("subagents/", ""):
         for name in _agents_in(folder / below):
             path = folder / below / name
@@ -60,7 +61,7 @@ def _others_agents(folder: Path, stem: str) -> Iterator[str]:
 
 
 def _agents_in(folder: Path) -> Sequence[str]:
-    """In no folder that is a link: a project must not lead us out of it."""
+    """List the agent files in a folder, but not in a folder that is a link: a project must not lead us out of it."""
     try:
         status = os.lstat(folder)
         if not stat.S_ISDIR(status.st_mode):
@@ -94,7 +95,8 @@ def _session_of(path: Path, _modified: float) -> str | None:
 
 
 def _side_text(folder: Path, stem: str, name: str) -> str | None:
-    """Names come out of the files: one leads to a file of the session's own, or nowhere."""
+    """Read a side file of the session, or nothing. Names come from the files, so one that leads outside the session is
+    refused."""
     parts = PurePosixPath(name).parts
     if not parts or any(part in ("", ".", "..", "/") or "\0" in part for part in parts):
         return None

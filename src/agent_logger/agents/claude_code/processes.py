@@ -1,7 +1,7 @@
-"""Which sessions of Claude Code are open just now: the client notes in `sessions/<pid>.json` what it is at.
+"""Sessions of Claude Code that are open now: the client notes its current session in `sessions/<pid>.json`.
 
-A hint, and no more: the note is left behind by a kill, and the number of a process is used again. So it counts if the
-process lives and, where both can be told, began when the note says. What else lies in that folder is not looked at: the
+The note is only a hint: a killed client leaves it behind, and process ids are reused. So a note counts if the process
+is alive and, where both start times are known, started when the note says. Nothing else in that folder is read: the
 client keeps keys there.
 """
 
@@ -38,7 +38,7 @@ def noted_sessions(roots: Iterable[Path]) -> NotedSessions:
 
 
 def running_sessions(roots: Iterable[Path]) -> frozenset[str]:
-    """Their ids."""
+    """Return the ids of the open sessions."""
     return noted_sessions(roots).running
 
 
@@ -77,7 +77,8 @@ def _lives(note: _Note) -> bool:
 
 
 def _began(pid: int) -> str | None:
-    """In ticks since the system did, as the client notes it. None where the system does not tell."""
+    """Return when the process started, in ticks since the system started, as the client notes it. None where the system
+    does not say."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
     except OSError:

@@ -1,4 +1,4 @@
-"""A line of Claude Code's `history.jsonl`. What was pasted stands apart from what was typed."""
+"""A line of Claude Code's `history.jsonl`. Pasted text is stored apart from typed text."""
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""The calls of Claude Code: sessions in `metadata.user_id`, and the shapes of what it asks beside a conversation."""
+"""The calls of Claude Code: sessions in `metadata.user_id`, and the shapes of its calls outside a conversation."""
 
 import re
 from collections.abc import Sequence
@@ -42,12 +42,14 @@ def _stops_at_block(body: RequestBody) -> bool:
 
 
 def _is_old_side(body: RequestBody, units: Sequence[msgspec.Raw], has_id: bool) -> bool:
-    """1.0.3 names no session; its calls around shell commands go to the small model, one message each."""
+    """Whether a call of 1.0.3 is a side call. It names no session; its calls around shell commands go to the small
+    model, one message each."""
     return not has_id and len(units) == 1 and "haiku" in (text(body.model) or "")
 
 
 def _session_in(raw: msgspec.Raw) -> str | None:
-    """`user_id` is a JSON object in a string, or `user_<hash>_account_<a>_session_<id>`, or only a device."""
+    """Return the session in `user_id`, which is a JSON object in a string, or `user_<hash>_account_<a>_session_<id>`,
+    or only a device."""
     metadata = value(raw)
     user_id = metadata.get("user_id") if isinstance(metadata, dict) else None
     if not isinstance(user_id, str):

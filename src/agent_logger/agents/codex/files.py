@@ -1,4 +1,4 @@
-"""The files of Codex: one rollout per thread. Those of sub-agents belong to the session that started them."""
+"""The files of Codex: one rollout per thread. Rollouts of sub-agents belong to the session that started them."""
 
 import os
 import re
@@ -25,7 +25,7 @@ MOST_FIRST_BYTES = 1 << 20  # of a rollout's first line, which holds the instruc
 def discover(
     agent: Agent, folders: Sequence[Path], cache: StampCache, skip: Container[str] = ()
 ) -> Iterator[Source]:
-    """Rollouts of sub-agents go with that of the thread that started them, however far down."""
+    """Find sessions. Rollouts of sub-agents belong to that of the thread that started them, at any depth."""
     paths = map(str, main_files(agent.location, folders) if agent.location else ())
     stats = {path: stat for path in paths if (stat := stat_of_copy(path))}
     threads: dict[str, AgentThread] = {}
@@ -51,7 +51,7 @@ def open_session(source: Source) -> SourceFiles:
 
 
 def sources_in(paths: Iterable[Path]) -> Iterator[SourceFiles]:
-    """One per session. What cannot be opened at all is left out."""
+    """Yield the files of each session. Rollouts that cannot be opened at all are left out."""
     metas = {path: meta for path in paths if (meta := meta_in(path))}
     threads = {path: AgentThread(meta.id, meta.spawned_by) for path, meta in metas.items()}
     for path, agents in families(threads).items():
@@ -60,7 +60,7 @@ def sources_in(paths: Iterable[Path]) -> Iterator[SourceFiles]:
 
 
 def meta_in(path: Path) -> CodexMeta | None:
-    """What the first line says; none if it cannot be read."""
+    """Return what the first line says; None if it cannot be read."""
     first = (foreign.text(path, MOST_FIRST_BYTES) or "").split("\n", 1)[0]
     try:
         return meta_of(msgspec.json.decode(first))
@@ -92,7 +92,8 @@ _BARE = re.compile(rb'\{"id":"[^"]*","timestamp":"[^"]*"[,}]')  # before 0.32
 
 
 def begins_session(first: bytes) -> bool:
-    """Instructions may make the first line longer than what is seen of it: then a sub-agent's role tells it."""
+    """Whether a main file begins with these bytes. Instructions may make the first line longer than the bytes given:
+    then a sub-agent is recognised by its role."""
     line = first.split(b"\n", 1)[0]
     if _BARE.match(line):
         return True

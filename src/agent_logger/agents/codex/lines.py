@@ -1,4 +1,4 @@
-"""The lines of a rollout, decoded as far as they matter: most only repeat for the screen what others tell."""
+"""The lines of a rollout, decoded as far as they matter: most lines only repeat others for the screen."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -15,14 +15,15 @@ from agent_logger.providers.lenient import REFUSED, fitting
 
 
 class Info(msgspec.Struct, gc=False):
-    """In both, `input_tokens` holds what came from the cache and what went into it."""
+    """The counts of a `token_count` event. In both, `input_tokens` includes what was read from and written to the
+    cache."""
 
     total_token_usage: Json | None = None
     last_token_usage: Json | None = None
 
 
 class CodexEvent(msgspec.Struct, gc=False):
-    """`event_msg`, of the types that matter"""
+    """`event_msg` lines, of the types that matter."""
 
     type: str = ""
     info: Info | None = None  # of `token_count`
@@ -34,14 +35,14 @@ EVENTS = frozenset({"token_count", "task_started", "task_complete", "turn_comple
 
 
 class CodexRecord(msgspec.Struct, gc=False):
-    """`token_usage_record`"""
+    """`token_usage_record` lines."""
 
     usage: Json | None = None
     response_id: str | None = None
 
 
 class CodexContext(msgspec.Struct, gc=False):
-    """`turn_context`"""
+    """`turn_context` lines."""
 
     model: str | None = None
     service_tier: str | None = None
@@ -49,13 +50,13 @@ class CodexContext(msgspec.Struct, gc=False):
 
 
 class Compacted(msgspec.Struct, gc=False):
-    """`compacted`"""
+    """`compacted` lines."""
 
     message: str | None = None
 
 
 class CodexItem(msgspec.Struct, gc=False):
-    """`response_item`, in the form of the responses API"""
+    """`response_item` lines, in the form of the responses API."""
 
     fields: Json
 
@@ -80,7 +81,7 @@ _DECODERS: Mapping[bytes | None, Callable[[bytes], _Line[Any]]] = {
 }
 _item = msgspec.json.Decoder(_Line[Json]).decode
 
-# How a line begins says what it is: two thirds of a rollout are passed over without decoding them.
+# The beginning of a line says what it is: two thirds of a rollout are skipped without decoding.
 _BEGINNING = re.compile(
     rb'\{"timestamp":"[^"\\]*",(?:"ordinal":\d+,)?"type":"(\w+)","payload":\{(?:"type":"(\w+)")?'
 )
@@ -93,7 +94,7 @@ def _always() -> bool:
 
 
 def lines_of(file: File, items: Callable[[], bool] = _always) -> Iterator[tuple[datetime | None, AnyLine]]:
-    """Those of the kinds above, in order, with their times; items only while they are asked for.
+    """Yield the lines of the kinds above, in order, with their times; items only while `items()` is true.
 
     What cannot be read is left out.
     """
@@ -115,7 +116,7 @@ def _is_passed_over(kind: bytes | None, inner: bytes | None, items: Callable[[],
 
 
 def _whole(kind: bytes | None, line: bytes) -> tuple[datetime | None, AnyLine]:
-    """A line of this kind. Raises those of `REFUSED` for one of another, or that is not as it should be."""
+    """Decode a line of this kind. Raises those of `REFUSED` for a line of another kind, or an odd one."""
     if kind == b"response_item":
         item = _item(line)
         if shallow(item.payload, line) is None:
@@ -132,7 +133,7 @@ def _whole(kind: bytes | None, line: bytes) -> tuple[datetime | None, AnyLine]:
 
 
 def _oddly(line: bytes) -> Iterator[tuple[datetime | None, AnyLine]]:
-    """All of it that fits."""
+    """Yield every part of an odd line that fits."""
     for value in salvaged(line):
         record = _odd_line(value, fields_of(value.get("payload")))
         if record is not None:
@@ -140,7 +141,7 @@ def _oddly(line: bytes) -> Iterator[tuple[datetime | None, AnyLine]]:
 
 
 def _odd_line(line: Json, payload: Json) -> AnyLine | None:
-    if "payload" not in line:  # before 0.32 nothing was put around an item, nor a time beside it
+    if "payload" not in line:  # before 0.32 items had no envelope, and no time
         return CodexItem(line) if type(line.get("type")) is str else meta_of(line)
     match line.get("type"):
         case "response_item":

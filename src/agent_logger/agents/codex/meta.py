@@ -30,14 +30,14 @@ class CodexMeta(msgspec.Struct):
 
     @property
     def spawned_by(self) -> str | None:
-        """The thread that started this one, which is a sub-agent's then."""
+        """Return the thread that started this one, which then is a sub-agent's."""
         agent = self.source.subagent if isinstance(self.source, _Source) else None
         spawn = agent.thread_spawn if isinstance(agent, _SubAgent) else None
         return (spawn.parent_thread_id if spawn else None) or self.parent_thread_id
 
 
 def meta_of(line: Any) -> CodexMeta | None:
-    """None if it is not such a line."""
+    """Return what a first line says; None if it is not such a line."""
     fields = fields_of(line)
     if fields.get("type", "session_meta") != "session_meta":
         return None
@@ -46,5 +46,5 @@ def meta_of(line: Any) -> CodexMeta | None:
 
 
 def is_bare(line: Json) -> bool:
-    """Whether it is written as versions before 0.32 did: without a type, a payload around it, or a folder."""
+    """Whether the line has the form of versions before 0.32: no type, no payload around it, no folder."""
     return "type" not in line and type(line.get("id")) is str and type(line.get("timestamp")) is str

@@ -1,6 +1,6 @@
 """The lines of `codex exec --json`: a thread, its turns, the items of each.
 
-An item that takes time is told twice, when it starts and when it has ended. `turn.completed` counts tokens over the
+An item that takes time has two lines, when it starts and when it has ended. `turn.completed` counts tokens over the
 whole thread, also over processes.
 """
 
@@ -20,7 +20,7 @@ from agent_logger.messages.sdk import (
 )
 from agent_logger.providers.token_counts import usage_of
 
-MODEL = "unknown"  # no line tells which it is
+MODEL = "unknown"  # no line names the model
 
 
 class _Failure(msgspec.Struct, frozen=True):

@@ -1,9 +1,9 @@
-"""Codex rollouts: `sessions/YYYY/MM/DD/rollout-<time>-<id>.jsonl`, one file a thread, written on through every resume.
+"""Codex rollouts: `sessions/YYYY/MM/DD/rollout-<time>-<id>.jsonl`, one file per thread, appended to by every resume.
 
-What happened stands in `response_item` lines, in the form of the responses API; `event_msg` lines repeat it for the
-screen. Three things make it more than a list:
+What happened is in `response_item` lines, in the form of the responses API; `event_msg` lines repeat it for the screen.
+Three things make it more than a list:
 
-- Usage comes beside the items, after them or (before 0.77) in front of them; a turn is what lies between.
+- Usage comes beside the items, after them or (before 0.77) before them; a turn is what is between.
 - A fork begins with a copy of its parent's lines, with new times (since 2026: with a reference instead). The copy is
   cut: it was read in the parent's file, and billed there.
 - Sub-agents are rollouts of their own, whose first line names the thread that started them.
@@ -42,7 +42,7 @@ _ID_IN_NAME = re.compile(r"rollout-[0-9T-]+?-([0-9a-f-]{36})\.jsonl")
 
 
 def session_of(source: SourceFiles) -> Session:
-    """Whatever is in the files, nothing is raised."""
+    """Read a session. Nothing is raised, whatever is in the files."""
     main = _Rollout(source.main, MAIN)
     main.read_all()
     for file in source.others:
@@ -65,7 +65,7 @@ def session_of(source: SourceFiles) -> Session:
 
 
 def parent_of(source: SourceFiles) -> str | None:
-    """As the first line says."""
+    """Return the parent that the first line names."""
     meta = next((line for _, line in lines_of(source.main) if isinstance(line, CodexMeta)), None)
     return _parent(meta) if meta else None
 
@@ -75,7 +75,7 @@ def _parent(meta: CodexMeta) -> str | None:
 
 
 def responses_of(source: SourceFiles) -> Iterator[ModelResponse]:
-    """The same usage as the session's, without its texts."""
+    """Yield the responses with the same usage as the session's, without its texts."""
     session: str | None = None
     for file in (source.main, *source.others):
         rollout = _Rollout(file, MAIN if file is source.main else None)
@@ -97,7 +97,7 @@ def responses_of(source: SourceFiles) -> Iterator[ModelResponse]:
 
 
 class _Rollout:
-    """One file, read line by line."""
+    """A rollout, read line by line."""
 
     def __init__(self, file: File, thread: str | None) -> None:
         self.conversation = Conversation()
@@ -166,14 +166,14 @@ class _Rollout:
             self._copied = True
 
     def _take_turn_id(self, turn: str | None) -> None:
-        """Ids of turns are made of the time: one that began before its session is the parent's."""
+        """Read a turn's id, which contains the time: a turn that began before its session is the parent's."""
         started = time_of(self.meta.started) if self._has_head else None
         if turn and started and _UUID7.fullmatch(turn):
             began = int(turn[:8] + turn[9:13], 16)  # milliseconds
             self._copied, self._dated = began < int(started.timestamp() * 1000), True
 
     def _looks_for_a_pause(self) -> bool:
-        """A copy is written in one go; only that tells where it ends, if turns have no ids."""
+        """Whether only a pause can show where a copy ends: it is written in one go, and its turns have no ids."""
         return self._copied and not self._dated
 
     def _watch(self, at: datetime | None) -> None:
@@ -184,7 +184,8 @@ class _Rollout:
     # ------------------------------------------------------------ usage
 
     def _used(self, line: AnyLine) -> tuple[Usage | None, str | None] | None:
-        """Of a response, with its id. Copies are counted through, for the counter goes on behind them."""
+        """Return the usage of a response, with its id. Copied lines are counted too, because the counter continues
+        after them."""
         match line:
             case CodexRecord():
                 used, response_id = self._meter.record(line.usage), line.response_id
@@ -204,7 +205,7 @@ class _Rollout:
             self._early = usage, response_id, at
 
     def _settle_early(self) -> None:
-        """Usage that no item followed was billed all the same."""
+        """Make a turn for usage that no item followed: it was billed all the same."""
         if self._early:
             self._begin(self._early[2])
             self._open = False
@@ -240,8 +241,8 @@ class _Rollout:
                     self.conversation.put(turn, summary, at)
 
     def _item(self, item: Json, at: datetime | None) -> None:
-        """Only what a model says, thinks or calls makes a turn. What else Codex puts into the history (tools, settings,
-        marks of a compaction), and items that are newer than this, belong to no turn."""
+        """Add an item. Only what a model says, thinks or calls makes a turn. What else Codex puts into the history
+        (tools, settings, marks of a compaction), and items newer than this, belong to no turn."""
         kind, role = text_of(item.get("type")) or "", item.get("role")
         if kind == "message" and role == "user":
             self._open = False
@@ -267,20 +268,21 @@ class _Rollout:
 
 
 def _is_by_model(kind: str, role: object) -> bool:
-    """Calls of tools all end in `_call`; some name a role, but never another than the model's."""
+    """Whether a model made the item. Calls of tools all end in `_call`; some name a role, but never another than the
+    model's."""
     if kind == "message":
         return role == "assistant"
     return (kind == "reasoning" or kind.endswith("_call")) and role in (None, "assistant")
 
 
 def _id_of_name(name: str) -> str:
-    """For a file whose first line is lost."""
+    """Return the session's id in the name of a file whose first line is lost."""
     match = _ID_IN_NAME.search(name)
     return match[1] if match else name
 
 
 def _typed(item: Json) -> str | None:
-    """What a person typed. Newer versions say so of every piece; others are told by how they begin."""
+    """Return what a person typed. Newer versions mark every piece; in others the beginning of the text decides."""
     content = item.get("content")
     parts = [part for part in content if type(part) is dict] if type(content) is list else []
     texts = [text_of(part.get("text")) or "" for part in parts]
@@ -294,7 +296,7 @@ def _typed(item: Json) -> str | None:
 
 
 def _named(block: Block, item: Json) -> Block:
-    """With the server's name, where the tool is one of an MCP server."""
+    """Add the server's name to a call of an MCP server's tool."""
     space = item.get("namespace")
     if block.kind == "tool_use" and type(space) is str and space.startswith("mcp__"):
         return replace(block, name=f"{space.removesuffix('__')}__{block.name}")

@@ -1,8 +1,8 @@
-"""What each response took, out of the counters that Codex keeps in its rollouts.
+"""What each response used, from the counters that Codex keeps in its rollouts.
 
-They tell it in two ways. `token_usage_record` (2026 on) is exact: one line a response, with its id. `token_count` is a
-running total, told again whenever anything about limits changes; it begins at the parent's total in a fork, and in
-versions before 0.77 at nothing after a resume. Where both stand in a file, the second repeats the first.
+There are two kinds. `token_usage_record` (2026 on) is exact: one line per response, with its id. `token_count` is a
+running total, repeated whenever anything about limits changes; it starts at the parent's total in a fork, and in
+versions before 0.77 at zero after a resume. Where both are in a file, the second repeats the first.
 """
 
 from typing import NamedTuple
@@ -14,9 +14,9 @@ from agent_logger.providers.token_counts import usage_of
 
 
 class ResponseUsage(NamedTuple):
-    """What one response took."""
+    """What one response used."""
 
-    usage: Usage | None  # none: it was counted in a way that is not understood
+    usage: Usage | None  # none: the count was not understood
 
 
 class Meter:
@@ -24,15 +24,15 @@ class Meter:
 
     def __init__(self) -> None:
         self._total: Json | None = None
-        self._recorded = False  # the next new total repeats what a record has told
+        self._recorded = False  # the next new total repeats a record
 
     def record(self, used: Json | None) -> ResponseUsage | None:
-        """The usage that a `token_usage_record` tells."""
+        """Return the usage in a `token_usage_record`."""
         self._recorded = True
         return ResponseUsage(usage_of(used)) if used is not None else None
 
     def counted(self, info: Info | None) -> ResponseUsage | None:
-        """What came since the last total; none if that was told before, or nothing came."""
+        """Return what was used since the last total; None if this total was reported before, or nothing was used."""
         if info is None or info.total_token_usage is None or info.total_token_usage == self._total:
             return None
         before, self._total = self._total, info.total_token_usage
@@ -48,4 +48,4 @@ def _since(before: Usage | None, total: Usage | None, last: Usage | None) -> Usa
         used = total - before
         if min(used.counts) >= 0:
             return used
-    return last or total  # the counter has begun anew, here or before this file
+    return last or total  # the counter was reset, here or before this file

@@ -7,7 +7,8 @@ from agent_logger.providers.request_body import RequestBody, named_id, text
 
 class CodexCalls(CallShapes):
     def session_in(self, body: RequestBody, *, is_own: bool) -> Identity | None:
-        """Others give one key to all of their sessions: it only says which prompts begin alike."""
+        """Return the session in `prompt_cache_key` of Codex' own calls. Other clients give one key to all of their
+        sessions: there it only says which prompts begin alike."""
         session = named_id(text(body.prompt_cache_key)) if is_own else None
         return Identity(id=session, source="prompt_cache_key", confidence="likely") if session else None
 

@@ -4,7 +4,7 @@ import re
 
 from agent_logger.agents.base import Agent, AgentLocation, ProxySetup, RunSupport, WireIdentity
 
-PROJECT_FILE = ".project_root"  # says in the folder above the chats where the project is
+PROJECT_FILE = ".project_root"  # in the folder above the chats: where the project is
 
 AGENT = Agent(
     name="gemini-cli",

@@ -1,5 +1,5 @@
-"""The files of Gemini CLI: a chat per session in the folder of its project, which also says where the project is.
-Chats of sub-agents lie in a folder that is called as the session."""
+"""The files of Gemini CLI: a chat per session in the folder of its project, which also says where the project is. Chats
+of sub-agents are in a folder named after the session."""
 
 import os
 from collections.abc import Container, Iterator, Sequence
@@ -25,7 +25,8 @@ MOST_AGENTS = 10_000  # chats of sub-agents of one session
 def discover(
     agent: Agent, folders: Sequence[Path], cache: StampCache, skip: Container[str] = ()
 ) -> Iterator[Source]:
-    """The name of a chat ends as the session's id, and the name of the folder of its sub-agents, begin."""
+    """Find sessions. The name of a chat ends with the beginning of the session's id, which also begins the name of the
+    folder of its sub-agents."""
     below: dict[str, list[tuple[str, list[os.DirEntry[str]]]]] = {}
     for path in map(str, main_files(agent.location, folders) if agent.location else ()):
         chats, file_name = os.path.split(path)
@@ -47,7 +48,7 @@ def _agent_folders(chats: str) -> list[tuple[str, list[os.DirEntry[str]]]]:
 
 
 def open_session(source: Source) -> SourceFiles:
-    """Names are from the project's folder on, for that holds its path."""
+    """Open a session. Names of files start at the project's folder, because that holds the project's path."""
     path = Path(source.path)
     project = path.parent.parent
     main = path.relative_to(project)
@@ -72,7 +73,7 @@ def _chats_below(chats: Path) -> list[Path]:
 
 
 def _text(project: Path, name: str) -> str | None:
-    """Names come from the reader alone: of the project's path, and of chats."""
+    """Read a side file. Names come from the reader alone: those of the project's path, and of chats."""
     parts = PurePosixPath(name).parts
     if name != PROJECT_FILE and (parts[:1] != ("chats",) or ".." in parts):
         return None
@@ -91,7 +92,7 @@ _line = msgspec.json.Decoder(_Line).decode
 
 
 def session_id(path: Path) -> str | None:
-    """That stands in the first line."""
+    """Return the session's id in the first line."""
     try:
         return _line((foreign.text(path, MOST_FIRST_BYTES) or "").split("\n", 1)[0]).id
     except (ValueError, RecursionError):

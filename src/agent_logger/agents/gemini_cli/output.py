@@ -16,7 +16,7 @@ from agent_logger.messages.sdk import (
     translated,
 )
 
-MODEL = "unknown"  # where counts are told of all together
+MODEL = "unknown"  # where counts are given for all models together
 
 
 class _Failure(msgspec.Struct, frozen=True):
@@ -24,7 +24,7 @@ class _Failure(msgspec.Struct, frozen=True):
 
 
 class _Tokens(msgspec.Struct, frozen=True):
-    input: int | None = None  # what was not cached; before 0.24 only `prompt` is told, which is all
+    input: int | None = None  # what was not cached; before 0.24 there is only `prompt`, which is all
     prompt: int = 0
     candidates: int = 0
     thoughts: int = 0
@@ -51,7 +51,7 @@ def _counts(uncached: int, output: int, cached: int) -> dict[str, Any]:
 class _Stats(msgspec.Struct, frozen=True):
     duration_ms: int | None = None
     models: dict[str, _Model] = {}
-    input_tokens: int = 0  # of all models, with what was cached: all that is told before 0.24
+    input_tokens: int = 0  # of all models, including cached tokens: the only count before 0.24
     output_tokens: int = 0
     cached: int = 0
 
@@ -125,7 +125,7 @@ class GeminiOutput:
 
 
 def _sum(models: dict[str, dict[str, Any]]) -> ReportedUsage | None:
-    """The same as the models together: so these counts began with this process."""
+    """Return the sum over the models: a total that equals its models says that these counts began with this process."""
     if not models:
         return None
     uncached, output, cached = (

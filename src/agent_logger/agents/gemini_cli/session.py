@@ -2,7 +2,7 @@
 
 A chat is a log of changes: a line with an `id` is a message, or a newer state of one; `$set` changes the chat itself.
 `$set.messages` replaces what the model will be sent, on every resume and compression, with copies that have lost their
-tokens and tools; `$rewindTo` takes messages back. We keep what happened: nothing that was said and billed is taken out
+tokens and tools; `$rewindTo` takes messages back. We keep what happened: nothing that was said and billed is removed
 again, and a copy only fills in what is missing.
 
 Calls of the model router are in no chat. Sub-agents have chats of their own in `chats/<session>/`.
@@ -28,8 +28,8 @@ from agent_logger.providers.lenient import REFUSED, fitting
 from agent_logger.providers.token_counts import TokenCounts
 
 AGENT = "gemini-cli"
-FIRST_MESSAGES = 10  # the client tells the model at once where it is
-# Every other line is one, and its neighbour has the time.
+FIRST_MESSAGES = 10  # the client starts with messages that say where it is
+# Every other line is one of these, and its neighbour has the time.
 _TICK = re.compile(rb'\{"\$set":\{"lastUpdated":"[^"\\]*"\}\}')
 _WORKSPACE = re.compile(r"\*\*Workspace Directories:\*\*\n\s*- (.+)")
 
@@ -74,7 +74,7 @@ class _Message(msgspec.Struct):
 
 
 def session_of(source: SourceFiles) -> Session:
-    """Whatever is in the files, nothing is raised."""
+    """Read a session. Nothing is raised, whatever is in the files."""
     chat = _Chat(source.main, source)
     conversation = chat.conversation(MAIN)
     for file in source.others:
@@ -113,7 +113,7 @@ def responses_of(source: SourceFiles) -> Iterator[ModelResponse]:
 
 
 class _Chat:
-    """One file, all its changes made."""
+    """A chat file with all its changes applied."""
 
     def __init__(self, file: File, source: SourceFiles) -> None:
         self._fields: Json = {}
@@ -139,7 +139,7 @@ class _Chat:
         changes = fields_of(line["$set"]) if "$set" in line else line
         copies = changes.pop("messages", None)
         if "startTime" in self._fields:
-            changes.pop("startTime", None)  # a resume tells its own
+            changes.pop("startTime", None)  # a resume has its own
         self._fields.update(changes)
         for copy in copies if type(copies) is list else ():
             if type(copy) is dict and type(copy.get("id")) is str:
@@ -169,7 +169,7 @@ class _Chat:
 def _ask(conversation: Conversation, message: _Message) -> None:
     content, at = message.content, message.at
     if type(content) is list and all(_is_answered(conversation, part) for part in content):
-        return  # as nearly all results are: they stand with their calls too
+        return  # nearly all results are: they are stored with their calls too
     blocks = list(_content(content))
     for block in blocks:
         if block.kind == "tool_result":
@@ -208,7 +208,7 @@ def _thoughts(thoughts: Iterable[_Thought]) -> Iterator[Block]:
 
 
 def _content(content: Any) -> Iterator[Block]:
-    """A text is short for one part, a part for a list of it."""
+    """Return the blocks of a message. A text is short for one part, a part for a list of it."""
     if type(content) is str:
         if content:
             yield Block(kind="text", text=content)
@@ -221,7 +221,7 @@ def _content(content: Any) -> Iterator[Block]:
 
 
 def _result(call: _Call) -> Block | None:
-    """What a tool gave; none if it was never run, or still runs."""
+    """Return what a tool gave; None if it was never run, or is still running."""
     blocks = (part_block(part) for part in call.result or ())
     block = next((answer for answer in blocks if answer.kind == "tool_result"), None)
     failed = call.status in ("error", "cancelled")
@@ -238,7 +238,7 @@ def _result(call: _Call) -> Block | None:
 
 
 def _usage(tokens: Json | None) -> Usage | None:
-    """`input` holds what came from the cache; thoughts are billed as output."""
+    """Convert token counts. `input` includes what was read from the cache; thoughts are billed as output."""
     counts = TokenCounts(tokens)
     cached = counts("cached")
     input_tokens, answered = counts("input") + counts("tool"), counts("output") + counts("thoughts")
@@ -258,7 +258,7 @@ def _project(source: SourceFiles, chat: _Chat) -> str | None:
 
 
 def _document(file: File, source: SourceFiles) -> Iterable[Json]:
-    """A chat of an older version: its fields, then its messages, as lines would tell them."""
+    """Yield a chat of an older version as lines: its fields, then its messages."""
     try:
         chat = parsed(source.text(file.name) or "")
     except REFUSED:

@@ -1,4 +1,4 @@
-"""The calls of Gemini CLI: what it asks beside a conversation, as which model to use, is to be answered in JSON."""
+"""The calls of Gemini CLI: side calls, like the choice of a model, request answers in JSON."""
 
 from collections.abc import Sequence
 

@@ -1,13 +1,14 @@
-"""opencode's database, read and never touched: not a byte of it, nor a file beside it, is written.
+"""Reads opencode's database without touching it: no byte of it, and no file beside it, is written.
 
-It is SQLite with a write-ahead log, and that log may hold most of what there is: a reader that calls the database
-immutable sees less, and one that only asks for reading makes files beside it. So it is opened by what lies there:
+It is SQLite with a write-ahead log, and that log may hold most of the data: a reader that opens the database as
+immutable sees less, and one that only asks for read access creates files beside it. So the files that exist decide how
+it is opened:
 
 - no log: as immutable;
-- a log and its index: read-only, the index too. opencode may go on writing meanwhile;
-- a log without its index (a backup): a copy in a folder of ours, for SQLite would have to make one.
+- a log and its index: read-only, the index too. opencode may continue to write meanwhile;
+- a log without its index (a backup): a copy in a folder of ours, because SQLite would have to create the index.
 
-Connections are short, one a session: whoever writes does not wait for us.
+Connections are short, one per session: a writer does not wait for us.
 """
 
 import os
@@ -27,14 +28,15 @@ from agent_logger.protocols.jsonl import Damage, JsonEntry
 
 WAIT_SECONDS = 1.0  # for a lock
 MOST_SESSIONS = 10_000  # that one session may have started
-LONGEST_VALUE = 64 << 20  # bytes; as with lines, what is longer is not read
+LONGEST_VALUE = 64 << 20  # bytes; longer values, like longer lines, are not read
 TABLES = ("session", "message", "part")
 
 Row = dict[str, Any]
 
 
 def session_ids(path: Path) -> list[str]:
-    """Those that no other session started, the newest first. Raises `SourceError`, `FileNotFoundError`."""
+    """Return the sessions that no other session started, the newest first. Raises `SourceError`,
+    `FileNotFoundError`."""
     with _opened(path) as database:
         return _roots(
             list(_rows(database, "SELECT id, parent_id FROM session ORDER BY time_created DESC, id"))
@@ -47,8 +49,8 @@ def _roots(rows: list[Row]) -> list[str]:
 
 
 def session_stamps(path: Path) -> list[tuple[str, float, int, str]]:
-    """The same ids, each with when it was last changed, how much there is of it, and a stamp that is another one when
-    anything of it is, or of what it started. Raises `SourceError`, `FileNotFoundError`."""
+    """Return the same ids, each with when it was last changed, its size, and a stamp that changes when anything of it
+    does, or of what it started. Raises `SourceError`, `FileNotFoundError`."""
     count = """
         SELECT session_id AS id, max(time_updated) AS updated, count(*) AS count, sum(length(data)) AS size
         FROM {} GROUP BY session_id
@@ -76,7 +78,8 @@ def _stamp(
 
 
 def source_of(path: Path, session: str) -> SourceFiles:
-    """A session with those that it started. Rows are read when they are asked for; what fails then is `Damage`."""
+    """Return a session with those that it started. Rows are read when they are iterated over; what fails then is
+    `Damage`."""
     with _opened(path) as database:
         started = _started_by(database, session)
     files = [File(session_id, _Entries(path, session_id)) for session_id in (session, *started)]
@@ -96,7 +99,7 @@ def _started_by(database: sqlite3.Connection, session: str) -> list[str]:
 
 
 class _Entries:
-    """The rows of a session, read anew each time: itself, its messages, their parts. Each has its `table`."""
+    """The rows of a session, read again each time: itself, its messages, their parts. Each row has its `table`."""
 
     def __init__(self, path: Path, session: str) -> None:
         self._path, self._session = path, session
@@ -124,8 +127,8 @@ def _session_rows(database: sqlite3.Connection, session: str) -> Iterator[Row]:
 
 
 def _parent_of_fork(database: sqlite3.Connection, row: Row) -> str | None:
-    """A fork is a copy under new ids, and nothing names its parent; but the messages keep their times. Of several
-    sessions with the last message, it is that which did not copy it itself."""
+    """Find the parent of a fork. A fork is a copy under new ids, and nothing names its parent; but the messages keep
+    their times. Of several sessions with the last message, the parent is the one that did not copy it itself."""
     session, created = row.get("id"), row.get("time_created")
     if not isinstance(created, int):
         return None
@@ -142,7 +145,7 @@ def _parent_of_fork(database: sqlite3.Connection, row: Row) -> str | None:
 
 
 def _rows(database: sqlite3.Connection, query: str, *values: Any) -> Iterator[Row]:
-    """Texts as texts, but `data` as the bytes it is. Raises `SourceError`."""
+    """Yield rows with texts decoded, but `data` as bytes. Raises `SourceError`."""
     try:
         cursor = database.execute(query, values)
         names = [column[0] for column in cursor.description]
@@ -159,7 +162,7 @@ def _value(name: str, value: Any) -> Any:
 
 
 def copy(path: Path, to: Path) -> None:
-    """The whole database as it is now, its log included, into an empty file. Raises `SourceError`, `OSError`."""
+    """Copy the whole database as it is now, its log included, into an empty file. Raises `SourceError`, `OSError`."""
     with _opened(path) as database:
         try:
             with closing(sqlite3.connect(to)) as target:
@@ -173,7 +176,8 @@ def copy(path: Path, to: Path) -> None:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[sqlite3.Connection]:
-    """Raises `SourceError` for what is no such database, `FileNotFoundError` if there is none."""
+    """Open a database. Raises `SourceError` if it is not one of opencode's, `FileNotFoundError` if it does not
+    exist."""
     if not stat.S_ISREG(os.lstat(path).st_mode):
         raise SourceError(f"{path}: not a regular file")
     wal, index = _size(path, "-wal"), _size(path, "-shm")

@@ -28,12 +28,12 @@ def discover(
             yield source
     older = [path for folder in folders for path in older_files_in(agent.location, folder)]
     for source in _older_sessions(agent, older, cache):
-        if source.name not in names and source.name not in skip:  # else it went on in a database since
+        if source.name not in names and source.name not in skip:  # else it continued in a database
             yield source
 
 
 def sessions_in(agent: Agent, path: Path, cache: StampCache) -> Iterator[Source]:
-    """Of a database. While that is as it was, it is not opened; else each session has a stamp inside."""
+    """Find the sessions of a database. It is not opened while it is unchanged; else each session has a stamp inside."""
     files = FileStamps()
     for name in (str(path), f"{path}-wal"):
         if stat := stat_of(name):
@@ -43,7 +43,7 @@ def sessions_in(agent: Agent, path: Path, cache: StampCache) -> Iterator[Source]
 
 
 def open_session(source: Source) -> SourceFiles:
-    """Without a name it is the newest session of a database."""
+    """Open a session; without a name, the newest session of a database."""
     from agent_logger.agents.opencode import database, older_files
 
     path = Path(source.path)
@@ -56,7 +56,7 @@ def open_session(source: Source) -> SourceFiles:
 
 
 def begins_session(first: bytes) -> bool:
-    """A database, or the file of a session that no other started."""
+    """Whether the bytes begin a database, or the file of a session that no other started."""
     return first.startswith(b"SQLite format 3\0") or (first[:1] == b"{" and b'"parentID"' not in first)
 
 
@@ -84,7 +84,7 @@ def _older_sessions(agent: Agent, paths: Iterable[Path], cache: StampCache) -> I
 
 
 def _by_session(paths: Iterable[Path]) -> dict[str, str]:
-    """One that lies there twice was taken over from an older version, too."""
+    """Return the first file of each session. A session with two files was imported from an older version."""
     files: dict[str, str] = {}
     for path in paths:
         files.setdefault(path.stem, str(path))
@@ -98,7 +98,8 @@ def _parent(path: str) -> list[str | None]:
 
 
 def _stamped(paths: Iterable[str]) -> FileStamps:
-    """With the messages, which are written once more when they have come to their end; parts are not looked at."""
+    """Stamp the files together with their messages, which are written again when they are complete; parts are not
+    read."""
     from agent_logger.agents.opencode.older_files import message_files
 
     files = FileStamps()

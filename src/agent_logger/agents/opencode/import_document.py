@@ -1,8 +1,8 @@
-"""The documents that `opencode import` takes, made of the rows of an archived database: one for each session.
+"""The documents that `opencode import` takes, made from the rows of an archived database: one for each session.
 
-They have the shape that `opencode export` prints. What stands in the rows stays as it is, character by character; ids,
-which are columns, are put behind it, where they win over what has the same name. A row that the import would refuse is
-left out and named, for the import would stop there.
+They have the shape that `opencode export` prints. What the rows contain stays as it is, character by character; ids,
+which are columns, are appended, where they win over fields of the same name. A row that the import would refuse is left
+out and named, because the import would stop there.
 """
 
 import json
@@ -38,7 +38,7 @@ _NAME = re.compile(r"ses[0-9A-Za-z_-]{0,100}")
 
 @dataclass(slots=True)
 class _StoredObject:
-    """A message or a part: its JSON as stored, what it says, and what is put behind it."""
+    """A message or a part: its JSON as stored, what it says, and what is appended to it."""
 
     id: str
     text: str
@@ -55,8 +55,8 @@ class _StoredObject:
 
 
 def import_document(file: File) -> ImportDocument:
-    """Whatever is in the rows. Raises `SourceError` if there is no such session among them, or its id is none of
-    opencode's, which a file could have as its name."""
+    """Make the document, whatever is in the rows. Raises `SourceError` if the session is not among them, or if its id
+    is not one of opencode's, which is safe as the name of a file."""
     if not _NAME.fullmatch(file.name):
         raise SourceError(f"the id {file.name[:LONGEST_NAME]!r} is none that opencode gives to a session")
     return _DocumentMaker(file).document()
@@ -108,8 +108,8 @@ class _DocumentMaker:
     # ------------------------------------------------------------ older versions
 
     def _complete(self) -> None:
-        """Versions before 0.6 wrote no `agent`, no `parentID` and no `model` of a prompt, which the answers tell, and
-        no `reason` why a step ended, which nothing tells."""
+        """Fill in what versions before 0.6 did not write: `agent`, `parentID` and `model` of a prompt, which the
+        answers have, and the `reason` why a step ended, which nothing has."""
         prompt_id: str | None = None
         following = _Answers(list(self._messages.values()))
         for message in self._messages.values():
@@ -167,7 +167,7 @@ class _DocumentMaker:
 
 
 class _Answers:
-    """The first answer behind each prompt; behind the last ones, the last answer there is."""
+    """The first answer after each prompt; after the last prompts, the last answer there is."""
 
     def __init__(self, messages: list[_StoredObject]) -> None:
         self._answers: dict[str, Object] = {}
@@ -208,7 +208,8 @@ _JSON_COLUMNS: dict[str, tuple[str, Any]] = {
 
 
 def _session_info(name: str, row: Object) -> str:
-    """As opencode itself makes it of the row. What it must have gets a value; what does not fit is left out."""
+    """Build the session's part as opencode itself does from the row. Required fields get a value; what does not fit is
+    left out."""
     required = {"slug": name, "project_id": "global", "directory": "/", "title": name, "version": "unknown"}
     info = {"id": _encode(name)}
     for column, default in required.items():
@@ -239,7 +240,7 @@ def _fitting(key: str, value: Any, shape: Any) -> dict[str, str]:
 
 
 def _fitting_json(key: str, text: Any, shape: Any) -> dict[str, str]:
-    """As stored."""
+    """Return the JSON text as stored, if it fits."""
     try:
         is_fit = type(text) is str and misfit(read_json(text), shape) is None
     except (ValueError, RecursionError):

@@ -2,9 +2,9 @@
 
 The source of 1.18.18 says so; samples were tried with 1.18.33.
 
-It checks one row after the other while it writes them, and stops at the first that it refuses: the rest of the session
-is then missing. Fields that are not listed here are not checked; it drops those that it does not know. A role or a type
-that is not listed may be one of a newer version, which takes it.
+The import checks one row after the other while it writes them, and stops at the first that it refuses: the rest of the
+session is then missing. Fields that are not listed here are not checked; the import drops those that it does not know.
+A role or a type that is not listed may belong to a newer version, which accepts it.
 """
 
 import json
@@ -15,7 +15,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 Object = dict[str, Any]
-# JavaScript's: a larger number is no number for it, or no whole one.
+# JavaScript's limits: a larger number is not a number there, or not a whole one.
 Finite = Annotated[float, Meta(ge=-1.7976931348623157e308, le=1.7976931348623157e308)]
 Whole = Annotated[int, Meta(ge=0, le=2**53 - 1)]
 SessionID = Annotated[str, Meta(pattern="^ses")]
@@ -280,12 +280,12 @@ STATES: Mapping[str, type[Struct]] = {
 
 
 def fault_in_message(value: Object) -> str | None:
-    """Why `opencode import` refuses it; none if it takes it."""
+    """Return why `opencode import` refuses a message; None if it accepts it."""
     return _fault(value, "role", ROLES, MessageShape)
 
 
 def fault_in_part(value: Object) -> str | None:
-    """The same of a part."""
+    """Return why `opencode import` refuses a part; None if it accepts it."""
     fault = _fault(value, "type", TYPES, PartShape)
     if fault is None and value["type"] == "tool":
         return _fault(value["state"], "status", STATES, None)
@@ -302,7 +302,7 @@ def _fault(
 
 
 def misfit(value: Any, shape: Any) -> str | None:
-    """Why a value does not have a shape."""
+    """Return why a value does not have a shape; None if it has."""
     try:
         msgspec.convert(value, shape or Any)
     except msgspec.ValidationError as error:
@@ -314,12 +314,12 @@ def misfit(value: Any, shape: Any) -> str | None:
 
 
 def read_json(text: str) -> Any:
-    """Raises `ValueError` for what is no JSON, and `RecursionError` for what is nested too deeply."""
+    """Decode JSON. Raises `ValueError` for what is not JSON, and `RecursionError` for what is nested too deeply."""
     return json.loads(text, parse_float=_number, parse_constant=_refused)
 
 
 def read_object(text: str) -> Object:
-    """The same for what must be an object."""
+    """Decode a JSON object. Raises what `read_json` does, and `ValueError` for any other value."""
     value = read_json(text)
     if type(value) is not dict:
         raise ValueError(f"it is {'an array' if type(value) is list else 'a single value'}")
@@ -327,7 +327,7 @@ def read_object(text: str) -> Object:
 
 
 def _number(text: str) -> float:
-    """JavaScript has one kind of number: 5.0 is a whole one."""
+    """Read a number as JavaScript does, which has one kind of number: 5.0 is a whole one."""
     number = float(text)
     return int(number) if number.is_integer() else number
 

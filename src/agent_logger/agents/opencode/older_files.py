@@ -5,8 +5,8 @@
     storage/part/<message>/<part>.json
 
 Before 0.6 each project had a storage of its own, with `session/info`, `session/message` and `session/part/<session>`.
-What is read is told as rows of the database, so one reader reads both. Newer versions copied the files into their
-database, and left them where they were.
+The files are returned as rows of the database, so one reader reads both. Newer versions copied the files into their
+database, and left them in place.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,20 +21,20 @@ from agent_logger.files import foreign
 from agent_logger.protocols.jsonl import JsonEntry
 from agent_logger.providers.answer import Json, fields_of, text_of
 
-MOST_BYTES = 64 << 20  # of a file; as with lines, what is longer is not read
-NEAR_MS = 1_000  # an id is made of the time, a little before or behind the one that stands in the message
+MOST_BYTES = 64 << 20  # of a file; longer files, like longer lines, are not read
+NEAR_MS = 1_000  # an id contains the time, a little before or after the one in the message
 _OLD = "info"
 
 Row = dict[str, Any]
 
 
 def started_by(path: Path) -> str | None:
-    """The session that started the one in this file."""
+    """Return the session that started the one in this file."""
     return text_of(_fields(path).get("parentID"))
 
 
 def message_files(path: Path) -> list[Path]:
-    """Of the session in this file."""
+    """Return the message files of the session in this file."""
     session = escape(path.stem)
     storage = path.parents[2]
     below = ("session", "message", session) if path.parent.name == _OLD else ("message", session)
@@ -42,7 +42,8 @@ def message_files(path: Path) -> list[Path]:
 
 
 def source_of(path: Path, started: Iterable[Path] | None = None) -> SourceFiles:
-    """A session, with those that it started; none: they are looked for. Files are read when they are asked for."""
+    """Return a session with those that it started; if `started` is None, look for them. Files are read when they are
+    iterated over."""
     others = _started_from(path) if started is None else started
     files = [File(file.stem, _Entries(file)) for file in (path, *others)]
     return SourceFiles(files[0], files[1:])
@@ -60,7 +61,7 @@ def _started_from(path: Path) -> list[Path]:
 
 
 class _Entries:
-    """The rows of a session, read anew each time."""
+    """The rows of a session, read again each time."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -108,7 +109,8 @@ def _part_files(path: Path, message: str) -> Iterator[Path]:
 
 
 def _parent_of_fork(path: Path, created: int | None, times: list[int | None]) -> str | None:
-    """A fork is a copy under new ids, and nothing names its parent; but the messages keep their times."""
+    """Find the parent of a fork. A fork is a copy under new ids, and nothing names its parent; but the messages keep
+    their times."""
     copied = max((moment for moment in times if moment and created and moment < created), default=None)
     if copied is None:
         return None
@@ -124,7 +126,8 @@ def _parent_of_fork(path: Path, created: int | None, times: list[int | None]) ->
 
 
 def _is_made_near(message: str, at: int) -> bool:
-    """Ids begin with the lower 36 bits of the time in ms; a clock that was set back does not matter here."""
+    """Whether a message's id was made near this time. Ids begin with the lower 36 bits of the time in ms; a clock that
+    was set back does not matter here."""
     try:
         made = int(message.partition("_")[2][:9], 16)
     except ValueError:
@@ -136,7 +139,7 @@ def _is_made_near(message: str, at: int) -> bool:
 
 
 def _bytes(path: Path) -> bytes:
-    """What is no UTF-8 in it is replaced; nothing of it if it is not there, or not to be read."""
+    """Read a file. Invalid UTF-8 in it is replaced; empty if it does not exist, or cannot be read."""
     return (foreign.text(path, MOST_BYTES) or "").encode()
 
 

@@ -1,4 +1,4 @@
-"""The lines of `opencode run --format json`: steps, each with texts and tools. The last asks for no tool."""
+"""The lines of `opencode run --format json`: steps, each with texts and tools. The last step calls no tool."""
 
 import msgspec
 from msgspec import Raw
@@ -88,7 +88,7 @@ class OpencodeOutput:
         return [message]
 
     def _tool(self, message: SdkMessage, part: _Part) -> list[SdkMessage]:
-        """Told when it has ended."""
+        """Return a tool's call and result: the line comes when the tool has ended."""
         use = tool_use(part.callID, part.tool, part.state.input)
         output = part.state.error if part.state.output is None else part.state.output
         result = tool_result(part.callID, part.tool, output, is_error=part.state.status == "error")
@@ -101,7 +101,7 @@ class OpencodeOutput:
             result=None if error else self._text,
             errors=[error.data.message or error.name] if error else None,
             api_error_status=error.data.statusCode if error else None,
-            total_cost_usd=cost or None,  # 0 is what it says where it knows no price
+            total_cost_usd=cost or None,  # opencode writes 0 where it knows no price
             num_turns=len(tokens) or None,
             usage=ReportedUsage(
                 input_tokens=sum(usage.input for usage in tokens),

@@ -2,7 +2,8 @@
 
 A message of the assistant's is one or more steps, each a response of a model with its tokens. Sub-agents are sessions
 that name their parent. A fork is a session with copies of its parent's messages under new ids, at the old times: those
-are cut, for they were billed in the parent. Neither the vendor's ids of responses nor the calls for titles are kept.
+are cut, because they were billed in the parent. opencode keeps neither the vendor's ids of responses nor the calls for
+titles.
 """
 
 from collections.abc import Iterator
@@ -28,7 +29,7 @@ FAMILIES = {"google": "gemini", "google-vertex": "gemini", "google-vertex-anthro
 
 
 class _Row(msgspec.Struct):
-    """Of any of the three tables."""
+    """A row of any of the three tables."""
 
     table: str = ""
     id: str | None = None
@@ -71,7 +72,7 @@ class _MessageData(msgspec.Struct):
 
 
 class _State(msgspec.Struct):
-    """Of a tool."""
+    """The state of a tool."""
 
     status: str | None = None
     input: Any = None
@@ -99,7 +100,7 @@ class _Part(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A part and its time. `raw` is what it was read from, for what we have no kind of."""
+    """A part and its time. `raw` is what it was read from, for parts that have no kind of block here."""
 
     at: datetime | None
     part: _Part
@@ -120,7 +121,7 @@ class _Message:
 
 @dataclass(slots=True)
 class _Step:
-    """One response of a model, as far as it came."""
+    """A response of a model, as far as it came."""
 
     message: _Message
     number: int  # in the message
@@ -133,7 +134,7 @@ class _Step:
 
     @property
     def usage(self) -> Usage | None:
-        """Of a step without an end, what the message tells, if that is anything."""
+        """Return the step's usage; for a step without an end, the message's, if it has any."""
         if self.finish is not None:
             return _usage(self.finish.tokens)
         reported = _usage(self.message.data.tokens) if self.number == 1 else None
@@ -141,18 +142,18 @@ class _Step:
 
     @property
     def unread_usage(self) -> bool:
-        """It ended with a usage that is not understood."""
+        """Whether the step ended with a usage that is not understood."""
         return self.finish is not None and self.finish.tokens is not None and self.usage is None
 
     @property
     def cost(self) -> float | None:
-        """opencode writes 0 for what it has no price of."""
+        """Return the cost; opencode writes 0 where it has no price."""
         cost = self.finish.cost if self.finish else None
         return cost if type(cost) is float and cost > 0 else None
 
 
 def session_of(source: SourceFiles) -> Session:
-    """Whatever is in the rows, nothing is raised."""
+    """Read a session. Nothing is raised, whatever is in the rows."""
     main = _Rows(source.main)
     conversation = main.conversation(MAIN)
     for file in source.others:
@@ -175,7 +176,7 @@ def session_of(source: SourceFiles) -> Session:
 
 
 def parent_of(source: SourceFiles) -> str | None:
-    """As its row says, which is the first."""
+    """Return the parent that the session's row names, which is the first row."""
     values = (
         entry.value
         for entry in source.main.entries
@@ -234,7 +235,7 @@ class _Rows:
 
     @property
     def project(self) -> str | None:
-        """Before 0.6 only the messages of the assistant told it."""
+        """Return the project's folder. Before 0.6 only the messages of the assistant named it."""
         folders = (message.data.path.cwd for message in self.messages.values() if message.data.path)
         return self.session.directory or next(filter(None, folders), None)
 
@@ -273,7 +274,8 @@ class _Rows:
 
 
 def _time_of_part(message: _Message, row: _Row, part: _Part) -> datetime | None:
-    """A row may be younger than what it tells: those that were made of files all have the time when they were made."""
+    """Return the time of a part. A row may be younger than what it describes: rows that were made from files all have
+    the time when they were made."""
     started = time_of_ms(part.time.start) if part.time else None
     written = min(row.at, message.completed) if row.at and message.completed else row.at
     return started or written
@@ -335,7 +337,7 @@ def _compactions(message: _Message, thread: str) -> Iterator[Compaction]:
 
 
 def _typed(message: _Message) -> str | None:
-    """What a person typed; opencode marks the texts that it adds itself."""
+    """Return what a person typed; opencode marks the texts that it adds itself."""
     parts = [piece.part for piece in message.pieces if piece.part.synthetic is not True]
     texts = [part.text or "" for part in parts if part.type == "text"]
     files = any(part.type == "file" for part in parts)
@@ -374,10 +376,10 @@ def _usage(tokens: Json | None) -> Usage | None:
     input_tokens, answered, thought = (counts(name) for name in ("input", "output", "reasoning"))
     read, written = cache("read"), cache("write")
     if thought and counts("total") == input_tokens + answered + read + written:
-        thought = 0  # is in `output` already
+        thought = 0  # already counted in `output`
     return counts.usage(input_tokens, answered + thought, read, written)
 
 
 def _json(data: Any) -> Json:
-    """In a row; nothing if it is none."""
+    """Decode the JSON in a row; empty if it is not an object."""
     return object_in(data) if isinstance(data, bytes) else {}

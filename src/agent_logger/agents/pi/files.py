@@ -1,4 +1,4 @@
-"""The files of pi: one per session, which begins with a line that says so."""
+"""The files of pi: one per session, whose first line identifies it as one."""
 
 from agent_logger.agents.single_file import discover, open_session
 

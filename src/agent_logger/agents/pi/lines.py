@@ -22,7 +22,7 @@ _ITEM_ID = re.compile(r"\|.*", re.DOTALL)
 
 
 class PiMessage(msgspec.Struct, gc=False):
-    """The message of a line of type `message`, whoever's it is."""
+    """The message of a line of type `message`, from the user, the model or a tool."""
 
     role: str = ""
     content: Any = None  # a text, or a list of parts
@@ -31,7 +31,7 @@ class PiMessage(msgspec.Struct, gc=False):
     model: str | None = None
     response_model: str | None = msgspec.field(name="responseModel", default=None)
     response_id: str | None = msgspec.field(name="responseId", default=None)
-    usage: Any = None  # of a tool's result too: what models that the tool asked took
+    usage: Any = None  # of a tool's result too: what models that the tool called used
     stop_reason: str | None = msgspec.field(name="stopReason", default=None)
     error: str | None = msgspec.field(name="errorMessage", default=None)
     tool_call: str | None = msgspec.field(name="toolCallId", default=None)  # this and the rest: of a result
@@ -45,7 +45,7 @@ class PiMessage(msgspec.Struct, gc=False):
 
 
 class PiLine(msgspec.Struct, gc=False):
-    """Any line. Which fields are there depends on its type."""
+    """Any line. Its type decides which fields it has."""
 
     type: str = ""
     id: str | None = None
@@ -73,13 +73,13 @@ def lines_of(file: File) -> Iterator[PiLine]:
 
 
 def id_in_name(path: str) -> str | None:
-    """The session's id, which its file is named after: `<time>_<id>.jsonl`; none for a name of another form."""
+    """Return the session's id from the name of its file, `<time>_<id>.jsonl`; None for a name of another form."""
     match = _FILE_NAME.search(path)
     return match[1] if match else None
 
 
 def blocks_of(content: Any) -> Iterator[Block]:
-    """The parts of a message as the model wrote them."""
+    """Yield the parts of a message as the model wrote them."""
     for part in base.parts_of(content):
         match part:
             case {"type": "text", "text": str(text)}:
@@ -115,12 +115,13 @@ def result_of(message: PiMessage) -> Block:
 
 
 def _vendors_id(call: str | None) -> str | None:
-    """The id of a tool call; pi adds that of the item to those of OpenAI's responses: `call_…|fc_…`."""
+    """Return the vendor's id of a tool call; pi appends the item's id to those of OpenAI's responses: `call_…|fc_…`."""
     return _ITEM_ID.sub("", call) if call else call
 
 
 def usage_of(value: Any) -> Usage | None:
-    """The tokens as pi counts them, which is as they are billed; none if there are none, or they are not understood.
+    """Return the tokens as pi counts them, which is as they are billed; None if there are none, or they are not
+    understood.
 
     pi writes zeros for what its provider did not count.
     """
@@ -136,7 +137,7 @@ def usage_of(value: Any) -> Usage | None:
 
 
 def cost_of(value: Any) -> float | None:
-    """The price in dollars that pi calculates; none for 0, which is also what it writes without a price."""
+    """Return the price in dollars that pi calculates; None for 0, which pi also writes without a price."""
     total = fields_of(fields_of(value).get("cost")).get("total")
     if type(total) is not int and type(total) is not float:
         return None

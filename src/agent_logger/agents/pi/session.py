@@ -1,11 +1,11 @@
 """pi's sessions: `sessions/--<folder of the project>--/<time>_<id>.jsonl`, a tree of lines in one file.
 
-- The user may go back to any line and on from there. All branches stay in the file, and the last line is the end of
-  the one that was used last. What that does not go on from is read too, and marked as left: it was said, and billed.
-- A fork is a new file with copies of its source's lines, with their ids and times. They are kept, for the source may be
-  gone; the ledger knows them again by the vendor's ids of the responses, or by their times.
-- In 0.87 summaries of a compaction or of a branch have their usage in the file, as do calls to keep the cache warm, and
-  what models took that a tool asked. They are side turns. In 0.74 the file does not tell of these calls.
+- The user may go back to any line and continue from there. All branches stay in the file, and the last line is the end
+  of the one that was used last. Other branches are read too, and marked as left: they were said, and billed.
+- A fork is a new file with copies of its source's lines, with their ids and times. They are kept, because the source
+  may be gone; the ledger recognises them by the vendor's ids of the responses, or by their times.
+- In 0.87 summaries of a compaction or of a branch have their usage in the file, as do calls that keep the cache warm,
+  and what models used that a tool called. They are side turns. In 0.74 the file does not show these calls.
 """
 
 import re
@@ -35,7 +35,7 @@ from agent_logger.model.session import MAIN, SIDE, Block, Compaction, Exchange, 
 from agent_logger.providers.blocks.base import joined_text, parts_of
 
 AGENT = "pi"
-# Whose ids the responses have, by the API that was spoken. All others speak as OpenAI does, or tell no ids.
+# Whose ids the responses have, by the API that was used. All others are like OpenAI's, or have no ids.
 FAMILIES = {
     "anthropic-messages": "anthropic",
     "google-generative-ai": "gemini",
@@ -62,13 +62,13 @@ class _PiTurn(OpenTurn):
         return replace(OpenTurn.as_turn(self), error=self.error)
 
     def bill(self, usage: Any, response_id: str | None) -> None:
-        """Take the usage of a response that came to something, however much is known of it."""
+        """Set the usage and cost of a response that produced anything, understood or not."""
         self.count(usage_of(usage), response_id)
         self.cost = cost_of(usage)
 
 
 def session_of(source: SourceFiles) -> Session:
-    """Whatever is in the file, nothing is raised."""
+    """Read a session. Nothing is raised, whatever is in the file."""
     file = _SessionFile(source)
     conversation = file.conversation
     return Session(
@@ -86,13 +86,13 @@ def session_of(source: SourceFiles) -> Session:
 
 
 def parent_of(source: SourceFiles) -> str | None:
-    """The session that this one was forked from, as the first line says."""
+    """Return the session that this one was forked from, as the first line says."""
     first = next(lines_of(source.main), None)
     return _parent(first) if first and first.type == "session" else None
 
 
 def _parent(header: PiLine) -> str | None:
-    """It is named by the path of its file."""
+    """Return the parent, which is named by the path of its file."""
     return id_in_name(header.parent_session) if header.parent_session else None
 
 
@@ -116,7 +116,7 @@ def responses_of(source: SourceFiles) -> Iterator[ModelResponse]:
 
 
 class _SessionFile:
-    """One file, read line by line."""
+    """A session file, read line by line."""
 
     def __init__(self, source: SourceFiles) -> None:
         name = source.main.name
@@ -131,7 +131,7 @@ class _SessionFile:
         self._model: str | None = None  # the one in use
         self._injected: OpenExchange | None = None  # what an extension put in last: it may begin an exchange
         for line in lines_of(source.main):
-            if line.id not in self._tree.parents:  # else the line stands there twice
+            if line.id not in self._tree.parents:  # else the line is there twice
                 self._take(line)
 
     def exchanges(self) -> list[Exchange]:
@@ -177,15 +177,16 @@ class _SessionFile:
         return len(self.conversation.exchanges)
 
     def _place(self, name: str, parent: str | None, *, begins: bool) -> None:
-        """A line is in the exchange that it begins, else in that of the line it follows."""
+        """Place a line in the exchange that it begins, else in that of the line it follows."""
         followed = 0 if parent is None else self._tree.exchange_of.get(parent, self._number)
         self._tree.add(name, parent, self._number if begins else followed)
         if begins:
             self._tree.begins(self._number, name)
 
     def _exchange_of(self, line: PiLine) -> OpenExchange:
-        """The exchange that a response belongs to: that of the line it follows, which is the latest, unless two
-        processes write into one file. A new one, if there was no input before, or what an extension said began it."""
+        """Return the exchange that a response belongs to: that of the line it follows, which is the latest, unless two
+        processes write into one file. The exchange is new if there was no input before, or if an extension's text began
+        it."""
         number = self._tree.exchange_of.get(line.parent, self._number)
         followed = self.conversation.exchanges[number - 1] if number else None
         injected, self._injected = self._injected, None
@@ -258,12 +259,12 @@ class _SessionFile:
 
 
 def _has_yielded(exchange: OpenExchange) -> bool:
-    """Whether the agent had come to its end."""
+    """Whether the agent had finished."""
     return bool(exchange.turns) and exchange.turns[-1].stop_reason not in TOOL_USE.values()
 
 
 def _typed(content: Any) -> str:
-    """What the user typed. A skill is called by its name; pi puts its text there."""
+    """Return what the user typed. A skill is called by its name; pi puts its text there."""
     text = joined_text(content).strip()
     if skill := _SKILL.match(text):
         return f"/skill:{skill[1]} {text[skill.end() :].strip()}".strip()

@@ -1,4 +1,4 @@
-"""The files of Qwen Code: one per session, with lines as Claude Code's, but for what is in them."""
+"""The files of Qwen Code: one per session, with lines like Claude Code's but other contents."""
 
 import re
 

@@ -1,6 +1,6 @@
 """The output of `qwen --output-format stream-json`, or `json`: Claude Code's messages, with ids and counts of its own.
 
-A response is a message per block under ids that nobody else knows, and counts what was cached as asked.
+A response is one message per block, under ids that occur nowhere else, and its input counts include what was cached.
 """
 
 import dataclasses

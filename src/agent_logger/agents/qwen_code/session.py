@@ -1,7 +1,7 @@
-"""Qwen Code's chats: `projects/<project>/chats/<id>.jsonl`, lines as Claude Code's with contents of Gemini's API.
+"""Qwen Code's chats: `projects/<project>/chats/<id>.jsonl`, lines like Claude Code's with contents of Gemini's API.
 
-A line of the assistant is one response. Before it stands what telemetry said of the call, with the vendor's id; calls
-that the client made aside, as to keep its memory, stand there alone.
+A line of the assistant is one response. Before it comes the telemetry of the call, with the vendor's id; calls that the
+client made aside, as to update its memory, have the telemetry alone.
 """
 
 import re
@@ -24,7 +24,7 @@ from agent_logger.providers.lenient import fitting
 from agent_logger.providers.token_counts import TokenCounts
 
 AGENT = "qwen-code"
-FAMILY = "openai"  # the API it speaks, whoever's model it asks
+FAMILY = "openai"  # the API it uses, whatever model it calls
 ANSWERED = "qwen-code.api_response"
 _NOTHING = re.compile(rb"\s*")
 
@@ -60,7 +60,7 @@ class _Line(msgspec.Struct):
 
 
 def session_of(source: SourceFiles) -> Session:
-    """Whatever is in the file, nothing is raised."""
+    """Read a session. Nothing is raised, whatever is in the file."""
     chat = _Chat(source)
     conversation = chat.conversation
     return Session(
@@ -153,7 +153,7 @@ class _Chat:
         self._call = turn
 
     def _put_aside(self) -> None:
-        """A call that no line of the conversation is of."""
+        """Add a call that has no line in the conversation as a side turn."""
         if call := self._call:
             call.thread = SIDE if call.thread == MAIN else call.thread
             (self.aside if call.thread == SIDE else self.conversation.current().turns).append(call)
@@ -171,7 +171,8 @@ def _counted(event: Json) -> Usage | None:
 
 
 def _of_counts(counts: TokenCounts, *names: str) -> Usage | None:
-    """The prompt holds what came from the cache; the answer its thoughts, unless the total says otherwise."""
+    """Convert token counts. The prompt includes what was read from the cache; the answer its thoughts, unless the total
+    says otherwise."""
     input_tokens, answered, thought = (counts(name) for name in names)
     cached = counts("cached_content_token_count")
     apart = thought if counts("total_token_count") == input_tokens + answered + thought else 0

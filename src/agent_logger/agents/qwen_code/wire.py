@@ -1,4 +1,4 @@
-"""The calls of Qwen Code: after an answer it has its memory kept."""
+"""The calls of Qwen Code: after an answer it calls a model to update its memory."""
 
 from collections.abc import Sequence
 

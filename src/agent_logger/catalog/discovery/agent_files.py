@@ -1,4 +1,4 @@
-"""Of what there is to be read, the files of agents, where these keep them."""
+"""Finds the files of agents, where the agents keep them."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -11,7 +11,7 @@ from agent_logger.files.sources import PROMPTS_ONLY, FileStamps, Source, StampCa
 
 
 def agent_sessions(remembered: StampCache) -> Iterator[Source]:
-    """What other agents have on this machine."""
+    """Find the sessions of other agents on this machine."""
     there = set()
     for source in (source for agent in AGENTS for source in sessions_of(agent, remembered)):
         if not source.main_missing:
@@ -23,7 +23,7 @@ def agent_sessions(remembered: StampCache) -> Iterator[Source]:
 
 
 def sessions_of(agent: Agent, remembered: StampCache) -> Iterator[Source]:
-    """What one agent has on this machine."""
+    """Find the sessions of one agent on this machine."""
     if agent.reader is None or agent.location is None:
         return
     folders = agent_folders(agent.location)
@@ -32,7 +32,7 @@ def sessions_of(agent: Agent, remembered: StampCache) -> Iterator[Source]:
 
 
 def _histories(remembered: StampCache) -> Iterator[Source]:
-    """What was ever typed, also in sessions whose file is there."""
+    """Find everything that was ever typed, also in sessions whose file exists."""
     for agent in AGENTS:
         for folder in agent_folders(agent.location) if agent.prompt_history else ():
             path = f"{folder}/{agent.prompt_history}"
@@ -46,7 +46,7 @@ def _histories(remembered: StampCache) -> Iterator[Source]:
 
 
 def _typed(agent: Agent, path: str) -> list[tuple[str, float, int]]:
-    from agent_logger.agents.deleted_sessions import prompts_in  # readers are not needed to look around
+    from agent_logger.agents.deleted_sessions import prompts_in  # finding files needs no readers
 
     return [
         (

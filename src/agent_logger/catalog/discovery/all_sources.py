@@ -1,4 +1,4 @@
-"""Every session there is, as each witness has it: our logs, what hooks were told, agents' files, and copies of them."""
+"""Every session there is, as each witness has it: our logs, events of hooks, agents' files, and copies of them."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Of what there is to be read, the copies that we keep of agents' files."""
+"""Finds the copies that we keep of agents' files."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -9,7 +9,8 @@ from agent_logger.files.sources import Source, StampCache
 def archived_sources(
     home: Path, present: Iterable[tuple[str | None, str]], cache: StampCache
 ) -> Iterator[Source]:
-    """What we have kept of agents, and they have no more; each once. `present`: agents and names of what they have."""
+    """Find what we have kept of agents and they no longer have, each once. `present`: agents and names of what they
+    have."""
     if not (home / "archive").is_dir():
         return
     from agent_logger.archive.layout import folders

@@ -1,4 +1,4 @@
-"""Of what there is to be read, our own: logs, wherever they were written to, and what hooks were told."""
+"""Finds our own files: logs, wherever they were written to, and events of hooks."""
 
 import os
 import time
@@ -13,18 +13,19 @@ from agent_logger.files.stored_text import hashed
 from agent_logger.home.facts import known_folders
 from agent_logger.logs.hook_files import day_folders, tag_in
 
-REFUSED = "refused"  # a log of what we did not pass on, which nobody was paid for
-SETTLED_SECONDS = 2.0  # clocks of file systems are coarse: a folder that changed just now may change unseen
+REFUSED = "refused"  # a log of what we did not pass on, which was not billed
+SETTLED_SECONDS = 2.0  # file system clocks are coarse: a folder may change twice at one time
 
 
 def log_folders(home: Path) -> list[Path]:
-    """Where we have ever written logs to, and they are still there."""
-    transcripts = home / "projects"  # our transcripts, of which nobody needs to be told
+    """Return the folders that we have ever written logs to, if they still exist."""
+    transcripts = home / "projects"  # our transcripts, which are registered nowhere
     return [folder for folder in [*known_folders(home), transcripts] if folder.is_dir()]
 
 
 def folders_of_logs(home: Path) -> Iterator[Path]:
-    """Exchange logs are in such a folder itself, wire logs in one for each provider, transcripts for each project."""
+    """Yield the folders with logs. Exchange logs are directly in a log folder, wire logs in one for each provider,
+    transcripts in one for each project."""
     for folder in log_folders(home):
         yield folder
         yield from (
@@ -56,7 +57,8 @@ def logs_in(folder: str, remembered: StampCache) -> Iterator[Source]:
 
 
 def _mark_branches(logs: Mapping[str, FileStamps]) -> None:
-    """A branch is read with what it goes on from, an older log of the same root: with how many of these there are."""
+    """Mark each branch with the number of older logs of the same root: a branch is read together with the log it
+    continues from, which is one of them."""
     branches = {name: branch for name in logs if (branch := _branch_of(name))}
     numbers: dict[str, list[int]] = {}
     for root, number in branches.values():
@@ -77,7 +79,7 @@ SEALED_MARK = "z"  # before the stamp of a sealed part
 
 
 def is_only_sealed(stamp: str, before: str) -> bool:
-    """Whether a log is what it was, but for parts that were sealed: these keep their time."""
+    """Whether a log is unchanged, except for parts that were sealed: these keep their time."""
     now, then = stamp.split(";"), before.split(";")
     return len(now) == len(then) and all(
         stamp == old
@@ -87,8 +89,8 @@ def is_only_sealed(stamp: str, before: str) -> bool:
 
 
 def hooked_sessions(home: Path, remembered: StampCache) -> Iterator[Source]:
-    """What hooks were told, by day and session. Files come and go, and never change: as long as the folder does not, no
-    more is looked at."""
+    """Find events of hooks, by day and session. Files are added and removed, and never change: while the folder is
+    unchanged, its files are not looked at."""
     for folder in day_folders(home):
         stat = stat_of(folder)
         if stat is None:

@@ -1,4 +1,4 @@
-"""Reading one witness of a session: what it tells of the model's responses, and the session it makes of itself."""
+"""Reads one witness of a session: the model responses that it reports, and its version of the session."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -38,26 +38,26 @@ from agent_logger.model.prices import Tokens
 from agent_logger.model.responses import ModelResponse, ReportedTotal
 from agent_logger.model.session import MAIN, SIDE, Session, Usage, Witness
 
-NO_SESSION = "unattributed:"  # begins the name of what is no session, but in the ledger
+NO_SESSION = "unattributed:"  # begins the name of what is not a session, but is in the ledger
 
 
 class ResponseBatch(NamedTuple):
-    """What a witness tells for the ledger."""
+    """What a witness reports for the ledger."""
 
     session: str
-    parent: str | None  # that it says it was forked from: a session, or a log in the same folder
+    parent: str | None  # what it names as its parent: a session, or a log in the same folder
     witnesses: int  # bits
     responses: list[ModelResponse]
-    position: Position | None = None  # where to read on
+    position: Position | None = None  # where to continue reading
     data: bytes = b""  # the responses, packed
     beginning: Beginning | None = None  # of the agent's own file
     totals: Sequence[ReportedTotal] = ()
     summaries: Mapping[str, str] = {}  # of other sessions, by the line that they end at
-    is_rest: bool = False  # it was read on: what it tells beside responses is what is new
+    is_rest: bool = False  # it was read incrementally: what it has beside responses is new
 
 
 def session_of(source: Source, summaries: Mapping[str, str] | None = None) -> Session:
-    """`summaries`: that other files have, by the line they end at. Raises `SourceError`, `OSError`."""
+    """Read a session. `summaries`: those in other files, by the line they end at. Raises `SourceError`, `OSError`."""
     if source.is_of_hooks:
         events = hook_events([source])
         return hook_session.session_of(hooked_session(source), agent_hooked(events), events)
@@ -72,7 +72,8 @@ def session_of(source: Source, summaries: Mapping[str, str] | None = None) -> Se
 
 
 def _agent(source: Source) -> Agent:
-    """Raises `SourceError` if its files cannot be read: a newer version of ours may have noted it."""
+    """Return the source's agent. Raises `SourceError` if its files cannot be read: a newer version of ours may have
+    noted it."""
     agent = reader_of(source.agent)
     if agent is None:
         raise SourceError(f"{source.path}: there is no reader for files of {source.agent}")
@@ -80,22 +81,23 @@ def _agent(source: Source) -> Agent:
 
 
 def open_source(source: Source) -> SourceFiles:
-    """The files of an agent's session. Raises `SourceError`, `OSError`."""
+    """Return the files of an agent's session. Raises `SourceError`, `OSError`."""
     return _agent(source).open_session(source)
 
 
 def hooked_session(source: Source) -> str:
-    """Whose hooks these are. Raises `SourceError`."""
+    """Return the session whose hooks these are. Raises `SourceError`."""
     return session_in(Path(source.path).parent, source.name)
 
 
 def hook_events(sources: Sequence[Source]) -> list[HookEvent]:
-    """Of one session, over all days."""
+    """Return the events of one session's hooks, over all days."""
     return events_in([Path(source.path).parent for source in sources], sources[0].name)
 
 
 def read_batch(source: Source, before: ResponseBatch | None = None) -> ResponseBatch:
-    """All that was billed; reading on from what was told before, where that can be done. Raises as `session_of`."""
+    """Read all that was billed, continuing from what was read before where that is possible. Raises what `session_of`
+    does."""
     batch = _batch(source, before)
     responses = _in_their_projects(batch.responses)
     try:
@@ -121,7 +123,7 @@ def _in_their_projects(responses: list[ModelResponse]) -> list[ModelResponse]:
 
 
 def _nameable(name: str) -> str:
-    """NUL ends a text in SQL's JSON, and no argument of a command can hold it."""
+    """Replace NUL, which ends a text in SQL's JSON, and which no argument of a command can hold."""
     return name.replace("\0", "\ufffd")
 
 
@@ -162,7 +164,7 @@ def _batch(source: Source, before: ResponseBatch | None) -> ResponseBatch:
         return _batch_read_on(source, before)
     files = agent.open_session(source)
     responses = list(agent.responses_of(files))
-    # Without an answer too: the name of a file may not have the whole id, and a resumed session a second file.
+    # Even without an answer: a file's name may lack the whole id, and a resumed session may have a second file.
     named = responses[0].session if responses else session_of(source).id or source.name
     return ResponseBatch(named, agent.parent_of(files), BIT["transcript"], responses)
 
@@ -182,7 +184,7 @@ def _batch_of_log(path: Path) -> ResponseBatch:
 
 
 def _batch_of_calls(path: Path) -> ResponseBatch:
-    """What was paid for and belongs to no session. It goes by a name that no session has."""
+    """Read the calls that were billed and belong to no session. The batch has a name that no session has."""
     name = f"{NO_SESSION}{hashed(str(path))}"
     responses = responses_of_session(read_session(path, alone=True))
     return ResponseBatch(
@@ -234,8 +236,8 @@ def _totals(read: SessionResponses, agent: str, name: str) -> list[ReportedTotal
 
 
 def _of_main(responses: list[ModelResponse], source: SourceFiles) -> list[ModelResponse] | None:
-    """What was told before by the main file, which alone is read on; none if that cannot be told from what sub-agents
-    did, whose files may be cut or gone by now."""
+    """Return what was read before from the main file, which alone is read incrementally; None if that cannot be told
+    from the responses of sub-agents, whose files may be cut or gone by now."""
     agents = {f"agent:{agent_of(other.name)}" for other in source.others} | {SIDE}
     main = [response for response in responses if response.thread not in agents]
     return main if may_read_on(responses) and all(response.thread == MAIN for response in main) else None
@@ -249,7 +251,7 @@ def _named(source: Source, responses: list[ModelResponse]) -> str:
 
 
 class _Response(msgspec.Struct, array_like=True, gc=False):
-    """What differs between responses of one thread; the rest is kept once."""
+    """What differs between responses of one thread; the rest is stored once."""
 
     message_id: str | None
     request_id: str | None

@@ -26,9 +26,9 @@ from agent_logger.model.session import Session
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a session is, and what it is called there: by the name of its log, or the client's id."""
+    """Where a session is, and its name there: the name of its log, or the client's id."""
 
-    agent: str | None  # whose file it is; none for a log of ours, which says so itself
+    agent: str | None  # whose file it is; none for a log of ours, which names its agent itself
     path: Path
     name: str
     modified: float
@@ -54,12 +54,12 @@ def place_of(source: Source) -> Place:
 
 
 def places(home: Path) -> list[Place]:
-    """All of them, the one last written to first."""
+    """Return the places of all sessions, the one last written to first."""
     return _sorted(source for source in find_sources(home, StampCache()) if not source.is_of_no_session)
 
 
 def discover() -> list[Place]:
-    """The sessions that agents have on this machine, the one last written to first."""
+    """Return the sessions that agents have on this machine, the one last written to first."""
     return _sorted(agent_sessions(StampCache()))
 
 
@@ -68,9 +68,9 @@ def _sorted(there: Iterable[Source]) -> list[Place]:
 
 
 def find_session(session_id: str, repo_root: Path | None = None) -> Path | None:
-    """The file of an agent's session, by the client's id: that of the project folder first, else the newest.
+    """Return the file of an agent's session, by the client's id: the one in the project folder first, else the newest.
 
-    None if there is none. `ValueError`: that is no id.
+    Returns None if there is none. Raises `ValueError` if it is not an id.
     """
     if paths := files_of(session_id, repo_root):
         return paths[0]
@@ -78,15 +78,15 @@ def find_session(session_id: str, repo_root: Path | None = None) -> Path | None:
 
 
 def files_of(session_id: str, repo_root: Path | None = None) -> list[Path]:
-    """All that have this id, the best first. `ValueError`: that is no id."""
+    """Return all files that have this id, the best first. Raises `ValueError` if it is not an id."""
     of_claude = [Path(source.path) for source in find(claude_roots(), session_id, repo_root)]
     others = [place.path for place in discover() if place.name == session_id and not place.prompts_only]
     return list(dict.fromkeys(of_claude + others))
 
 
 def joined(witnesses: Sequence[Source], summaries: Mapping[str, str] | None = None) -> Session | None:
-    """The session that these tell of together. One that cannot be read is left out; none if that is all. `summaries`:
-    that files of other sessions have, by the line they end at."""
+    """Return the session that these witnesses describe together. A witness that cannot be read is left out; None if all
+    are. `summaries`: those in files of other sessions, by the line they end at."""
     sessions: list[Session] = []
     names = set()
     for witness in witnesses:
@@ -105,14 +105,14 @@ def _joined(sessions: list[Session], names: set[str]) -> Session | None:
     if any(not session.main_missing and not session.prompts_only for session in sessions):
         sessions = [
             session for session in sessions if not session.prompts_only
-        ]  # who saw the session knows what was typed, too
+        ]  # any other witness has the prompts, too
     whole = join(sessions)
-    # A branch is of the session that it branched off in, and names the log.
+    # A branch belongs to the session that it branched off in, and names the log.
     return replace(whole, parent=None) if whole.parent in names else whole
 
 
 def _hooked(sessions: list[Session], names: set[str], hooks: Sequence[Source]) -> Session | None:
-    """Hooks are told less than any other witness but the history of prompts."""
+    """Add hooks to a session. They report less than any other witness except the history of prompts."""
     events = hook_events(hooks)
     if whole := _joined([session for session in sessions if not session.prompts_only], names):
         return with_hooks(whole, events)

@@ -1,7 +1,7 @@
-"""Sessions that a client does not name on the wire: known again in its own files by what was said and billed, and when.
+"""Sessions that a client does not name on the wire: recognised in its own files by what was said and billed, and when.
 
 Gemini CLI and Qwen Code send no id, nor did Claude Code in its first months, whose files have the ids of responses.
-Without this their sessions would be there twice, and count twice.
+Without this their sessions would be listed twice, and count twice.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,13 +17,13 @@ from agent_logger.errors import SourceError
 from agent_logger.files.sources import StampCache
 from agent_logger.model.session import SIDE, Session, Usage
 
-NEAR_SECONDS = 60.0  # a file may be begun before the first call, and ended behind the last
+NEAR_SECONDS = 60.0  # a file may be begun before the first call, and ended after the last
 
 Utterance = tuple[tuple[str, ...], Usage | None]
 
 
 def own_name(session: Session, log: str) -> str | None:
-    """What the client calls the session of a log that is only called by the log's name; none if that is not known."""
+    """Return the client's id of a session that has only its log's name; None if that is not known."""
     if session.id != log or session.started is None:
         return None
     since = utc(session.started).timestamp() - NEAR_SECONDS
@@ -37,7 +37,7 @@ def own_name(session: Session, log: str) -> str | None:
 
 
 def name_among(session: Session, others: Iterable[Session]) -> str | None:
-    """The id of the one that tells the same; of several, that whose answers came when these did."""
+    """Return the id of the session that says the same; of several, the one whose answers came at the same time."""
     sessions = [other for other in others if is_told_by(session, other)]
     apart = {
         candidate.id: min(_apart(session, same) for same in sessions if same.id == candidate.id)
@@ -47,13 +47,13 @@ def name_among(session: Session, others: Iterable[Session]) -> str | None:
 
 
 def _least(ranked: Iterable[tuple[float, str]]) -> str | None:
-    """The name of the only one with so little."""
+    """Return the name with the lowest rank; None if two have it."""
     first, second = (*sorted(ranked)[:2], None, None)[:2]
     return first[1] if first and (second is None or first[0] < second[0]) else None
 
 
 def _apart(one: Session, two: Session) -> float:
-    """In seconds, from the first answer of the one to that of the other."""
+    """Return the seconds between the first answers of the two sessions."""
     times = [
         next((turn.ended for turn in session.turns if turn.thread != SIDE and turn.ended), None)
         for session in (one, two)
@@ -62,15 +62,15 @@ def _apart(one: Session, two: Session) -> float:
 
 
 def is_told_by(session: Session, other: Session) -> bool:
-    """Whether all that was answered stands in the other, in this order, at the time; or all words do, for before 0.40
-    a response without words was put to the one before it."""
+    """Whether all answers are in the other session, in this order, at the time; or all words are, because before 0.40 a
+    response without words was added to the one before it."""
     return _meet(session, other) and any(
         _stand_in(list(words_of(session)), words_of(other)) for words_of in (_utterances, _worded)
     )
 
 
 def _stand_in(words: list[Utterance], others: Iterator[Utterance]) -> bool:
-    """What is last may be missing: it is written down later."""
+    """Whether all utterances are among the others, in order. The last may be missing: it is written down later."""
     fitting_words = [entry for entry in words if _is_next(entry, others)]
     return (
         bool(fitting_words)
@@ -80,7 +80,7 @@ def _stand_in(words: list[Utterance], others: Iterator[Utterance]) -> bool:
 
 
 def _is_next(words: Utterance, others: Iterator[Utterance]) -> bool:
-    """Takes what comes before it too."""
+    """Whether the words are among the others. Consumes what comes before them, too."""
     return any(entry == words for entry in others)
 
 
@@ -113,7 +113,8 @@ def _recent_sessions(agent: Agent, since: float) -> Iterator[Session]:
 
 
 def _name_by_ids(session: Session, agent: Agent, since: float) -> str | None:
-    """What is last may be missing. Who goes on with a session has a copy of it and more: the one with least is it."""
+    """Return the session whose files have these response ids. The last may be missing. A session that continues another
+    has a copy of it and more, so the one with the fewest ids is chosen."""
     ids = {
         turn.message_id
         for turn in session.turns

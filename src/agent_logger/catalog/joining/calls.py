@@ -1,4 +1,4 @@
-"""The calls of a session, as the wire saw them: all of them in short, and one in full."""
+"""The calls of a session, as the wire saw them: all of them in short, or a single one in full."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ from agent_logger.providers.token_counts import usage_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WireCall:
-    """One request and what became of it."""
+    """A request and its outcome."""
 
     call: str  # its id; of old logs, which have none, the log's name and the number
     log: Path  # the first file of it
@@ -41,14 +41,14 @@ class WireCall:
     model: str | None = None
     usage: Usage | None = None
     complete: bool | None = None  # whether the answer has ended; none: it is in flight
-    error: str | None = None  # what the API told in place of the rest of the answer
-    reason: str | None = None  # why the call ended otherwise than it should, also if its answer has ended
+    error: str | None = None  # what the API sent in place of the rest of the answer
+    reason: str | None = None  # why the call ended abnormally, also if its answer has ended
     retry_of: int | None = None  # the number of the first attempt
     tokens_per_second: float | None = None
 
 
 class CallDetail(msgspec.Struct, frozen=True, kw_only=True):
-    """One call as it was stored: heads, bodies, the pieces of a stream with their times, all redacted."""
+    """A call as it was stored: heads, bodies, the pieces of a stream with their times, all redacted."""
 
     call: WireCall
     request: Request
@@ -58,7 +58,8 @@ class CallDetail(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def calls_of(logs: Iterable[Path]) -> list[WireCall]:
-    """Those of wire logs and of what these go on from, each once, in the order of time. Other logs have none."""
+    """Return the calls of wire logs and of the logs these continue from, each once, in the order of time. Other logs
+    have none."""
     by_place: dict[tuple[Path, int], WireCall] = {}
     for part in filter(None, map(part_of, logs)):
         if kind_of_log(part.folder, part.name) == "wire":
@@ -71,7 +72,8 @@ def calls_of(logs: Iterable[Path]) -> list[WireCall]:
 
 
 def call_detail(calls: Sequence[WireCall], name: str) -> CallDetail | None:
-    """The call of this name, or the only one whose name begins so. None if there is none, or it is gone meanwhile."""
+    """Return the call of this name, or the only one whose name begins so. None if there is none, or it was deleted
+    meanwhile."""
     call = next((call for call in calls if call.call == name), None) or _call_beginning_with(calls, name)
     if call is None:
         return None
@@ -164,7 +166,7 @@ class _Records:
 
 
 def _records(calls: Sequence[WireCall]) -> dict[tuple[Path, int], _Records]:
-    """Each log is read once, as far as the last of its calls."""
+    """Read the records of calls. Each log is read once, up to the last of its calls."""
     records_by_path: dict[Path, dict[int, _Records]] = {}
     for call in calls:
         records_by_path.setdefault(call.log, {})[call.seq] = _Records()
@@ -196,8 +198,8 @@ def _call_beginning_with(calls: Sequence[WireCall], name: str) -> WireCall | Non
 
 
 def _previous_call(calls: Sequence[WireCall], call: WireCall) -> WireCall | None:
-    """The last call of its thread before it; of the first in a branch, the one that the branch goes on from. What
-    is aside has nothing to do with what was aside before."""
+    """Return the last call of its thread before it; for the first call in a branch, the one that the branch continues
+    from. Side calls do not continue earlier side calls."""
     log = part_of(call.log)
     if log is None or call.thread == SIDE:
         return None
@@ -213,5 +215,5 @@ def _changes(before: WireCall, records: _Records, request: RequestView) -> Chang
     earlier = asked_of(records.request, records.provider) if records.request else None
     try:
         return changes(earlier, request, before.call) if earlier else None
-    except RecursionError:  # nested so deeply that nobody will read it
+    except RecursionError:  # nested too deeply to be read
         return None

@@ -1,4 +1,4 @@
-"""Which turn a call was made for: its own answer, an attempt at it that failed, or something aside."""
+"""The turn that a call was made for: its own answer, a failed attempt at it, or a side call."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -8,10 +8,10 @@ from agent_logger.model.session import SIDE, Session, Turn
 
 
 def calls_by_turn(session: Session, calls: Iterable[WireCall]) -> dict[int | None, list[WireCall]]:
-    """By the turn's place in `Session.turns`, in the order of time. `None`: there is no turn at all.
+    """Group calls by the turn's place in `Session.turns`, in the order of time. `None`: there is no turn at all.
 
-    Attempts at an answer are under the turn that it became. Titles, token counts and whatever else is aside are under
-    the turn of the conversation that was last begun before, as are calls that nothing came of.
+    Attempts at an answer are under the turn that it became. Titles, token counts and other side calls are under the
+    turn of the conversation that last began before them, as are calls without an outcome.
     """
     calls = list(calls)
     turns = session.turns
@@ -39,7 +39,7 @@ Answers = Mapping[tuple[str, object], int]
 
 
 def _answers(turns: Sequence[Turn]) -> Answers:
-    """By what is known of them. Where there is no id, the moment: a turn's times are the wire's."""
+    """Map what identifies a turn to its place. Where there is no id, the time does: a turn's times are the wire's."""
     turn_by_key: dict[tuple[str, object], int] = {}
     for at, turn in enumerate(turns):
         if "wire" in turn.witnesses:

@@ -1,9 +1,9 @@
-"""One session from all who saw it: the wire, an SDK's or a run's log, the agent's own files, hooks.
+"""Joins what all witnesses saw of a session: the wire, an SDK's or a run's log, the agent's own files, hooks.
 
-No witness is complete. The one that knows the conversation best gives its exchanges and their order; what others saw
-beside that takes its place among them, by cause and then by time. A turn is there once, with all its witnesses.
+No witness is complete. The one that knows the conversation best gives its exchanges and their order; what others saw in
+addition is placed among them, by cause and then by time. A turn is there once, with all its witnesses.
 
-Nothing depends on the order in which sessions come, for they are ranked by what they say.
+Nothing depends on the order of the given sessions, because they are ranked by their content.
 """
 
 from bisect import bisect_left
@@ -19,7 +19,7 @@ from agent_logger.model.session import AGENT, Compaction, Exchange, Session, Sub
 
 
 def join(sessions: Sequence[Session]) -> Session:
-    """The one that all of these tell of. Raises `ValueError` if there is none."""
+    """Return the session that all of these describe. Raises `ValueError` if there are none."""
     ranked = _rank_sessions(sessions)
     if len(ranked) < 2:
         return ranked[0]
@@ -31,8 +31,8 @@ def join(sessions: Sequence[Session]) -> Session:
 
 
 def _drop_sums(sessions: list[Session]) -> list[Session]:
-    """Where somebody knows what responses took, the sum of an exchange is no turn's: what it has beyond them is not
-    itemised."""
+    """Take the sum of an exchange out of its turn, where another witness knows the usage of responses: what the sum has
+    beyond them is not itemised."""
     if not any(
         turn.is_billed and turn.usage and turn.witnesses & {"wire", "transcript"}
         for session in sessions
@@ -55,7 +55,7 @@ def _drop_session_sums(session: Session) -> Session:
 
 
 def _rank_sessions(sessions: Iterable[Session]) -> list[Session]:
-    """Each once, the best witness first."""
+    """Return each session once, the best witness first."""
     different: list[Session] = []
     for session in sessions:
         if session not in different:
@@ -71,8 +71,8 @@ def _times_of_responses(sessions: Iterable[Session]) -> list[float]:
 
 
 def _drop_pieces(session: Session, responses: Sequence[float]) -> Session:
-    """What some agents print (Codex) are pieces of responses under other names, without an id and what they took.
-    Where somebody saw the responses themselves, the pieces would tell all of it a second time."""
+    """Drop pieces of responses. Some agents (Codex) print pieces of responses under other names, without an id and
+    usage. Where another witness saw the responses themselves, the pieces would repeat them."""
     if not any(map(_is_piece, session.turns)):
         return session
     return replace(
@@ -95,7 +95,7 @@ def _is_piece(turn: Turn) -> bool:
 
 @dataclass(frozen=True)
 class _Text:
-    """The last thing to go by, and the dearest: all that is said."""
+    """The last criterion, and the slowest: all that is said."""
 
     session: Session
 
@@ -112,9 +112,9 @@ def _rank(session: Session) -> tuple[object, ...]:
 
 @dataclass(slots=True, eq=False)
 class _Exchange:
-    """An exchange in the making."""
+    """An exchange that is being built."""
 
-    versions: list[tuple[int, int, Exchange]]  # source and rank of who tells it
+    versions: list[tuple[int, int, Exchange]]  # number and rank of the session that has it
     turns: list[Joined] = field(default_factory=list)
 
     def tells(self, source: int) -> bool:
@@ -134,7 +134,7 @@ class _Joining:
         self._same = Same()
         self._exchanges: list[_Exchange] = []
         self._aside: list[Joined] = []
-        self._home: dict[Joined, list[Joined]] = {}  # the list that a turn stands in
+        self._home: dict[Joined, list[Joined]] = {}  # the list that contains a turn
         self._host: dict[int, _Exchange] = {}  # whose list that is
 
     def take(self, source: int, session: Session) -> None:
@@ -144,7 +144,7 @@ class _Joining:
         own: dict[int | None, list[Joined]] = {}
         for joined, copy in zip(responses, copies, strict=True):
             own.setdefault(copy.exchange, []).append(joined)
-        previous = -1  # the place of the exchange that the session's last one is
+        previous = -1  # the place of the exchange that matches the session's last one
         for number, exchange in enumerate(session.exchanges):
             previous = self._take_exchange(source, rank, exchange, own.get(number, ()), previous)
         for joined in own.get(None, ()):
@@ -170,7 +170,8 @@ class _Joining:
     def _existing(
         self, source: int, exchange: Exchange, turns: Sequence[Joined], previous: int
     ) -> int | None:
-        """The one that has a turn of it; else one behind the last that has the same input, or none, at the time."""
+        """Return the exchange that has a turn of this one; else one after the last that has the same input, or none, at
+        the time."""
         hosts = (self._host.get(id(self._home[joined])) for joined in turns if joined in self._home)
         if host := next(filter(None, hosts), None):
             return self._exchanges.index(host)
@@ -180,7 +181,8 @@ class _Joining:
         return None
 
     def _place(self, source: int, exchange: Exchange, previous: int) -> int:
-        """Behind the session's last one, and behind those that it does not tell of and that began before."""
+        """Return the place after the session's last exchange, and after those that the session does not have and that
+        began before."""
         at, began = previous + 1, _start_of(exchange)
         while at < len(self._exchanges):
             placed = self._exchanges[at]
@@ -194,8 +196,9 @@ class _Joining:
     def _put_beside(
         self, source: int, joined: Joined, turns: Sequence[Joined], number: int, home: list[Joined]
     ) -> None:
-        """Behind the one before it in its thread; before the one behind it; else behind the one before it. Those
-        that this session does not tell of are passed by time."""
+        """Insert a turn after the one before it in its thread; else before the one after it in its thread; else beside
+        its neighbour in any thread, by preference after the one before it. Turns that this session does not have are
+        ordered by time."""
         before = [turn for turn in turns[:number] if turn in self._home]
         behind = [turn for turn in turns[number + 1 :] if turn in self._home]
         own_before, own_behind = _same_thread(before, joined), _same_thread(behind, joined)
@@ -273,7 +276,7 @@ def _span(joined: Joined) -> tuple[float | None, float | None]:
 
 
 def _lacks_main(session: Session) -> bool:
-    """Whether it does not tell of the agent's own main file."""
+    """Whether the session does not come from the agent's own main file."""
     return session.main_missing or session.prompts_only or "transcript" not in session.witnesses
 
 
@@ -303,7 +306,7 @@ def _start_of(exchange: Exchange) -> float | None:
 
 
 def _is_same(existing: _Exchange, exchange: Exchange) -> bool:
-    """Of two exchanges that share no turn."""
+    """Whether two exchanges that share no turn are the same."""
     one, two = existing.user_input, exchange.user_input
     if one is not None and two is not None:
         return "".join(one.split()) == "".join(two.split())
@@ -320,8 +323,7 @@ def _overlap(one: Exchange, two: Exchange) -> bool:
 
 
 def _threads(ranked: Iterable[Session], responses: Iterable[Joined]) -> Mapping[str, str]:
-    """The names of sub-agents that are not their own, and those that are: an SDK knows only the tool call that
-    started one."""
+    """Map the names that sub-agents have elsewhere to their own: an SDK knows only the tool call that started one."""
     names: dict[str, str] = {}
     for session in ranked:
         for agent in session.agents:
@@ -341,7 +343,8 @@ def _rename_thread(turn: Turn, threads: Mapping[str, str]) -> Turn:
 
 
 def _compactions(ranked: Iterable[Session], threads: Mapping[str, str]) -> list[Compaction]:
-    """As the first tells them who saw any; times alone would not tell two of them from two tellings of one."""
+    """Return the compactions of the first session that has any; times alone could not tell two compactions from two
+    records of one."""
     compactions = next((session.compactions for session in ranked if session.compactions), ())
     return [
         replace(compaction, thread=threads.get(compaction.thread, compaction.thread))

@@ -1,7 +1,7 @@
-"""Which turns of a session, told by several witnesses, are the same.
+"""Finds the turns of a session that several witnesses saw.
 
-From the surest to the least: the message id, the request id, the id of a tool call that stands in both. Where there is
-no such id, what was said and what was billed, in order; that is a guess, and the joined turn says so.
+Evidence, from the most certain to the least: the message id, the request id, the id of a tool call that is in both.
+Where there is no such id: what was said and what was billed, in order; that is a guess, and the joined turn says so.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -17,26 +17,26 @@ from agent_logger.model.redaction import redactor
 from agent_logger.model.session import JoinedBy, Session, Turn, Witness
 
 T = TypeVar("T")
-LONG_TOOL_ID = 16  # characters; servers that count give the same ones in every answer
-FAR_SECONDS = 3600.0  # what is further apart is not the same, unless an id says so
+LONG_TOOL_ID = 16  # characters; servers that count repeat shorter ones in every answer
+FAR_SECONDS = 3600.0  # what is further apart is not joined, unless an id says so
 
-# From the one that knows a conversation best. What it tells first is first; its words count.
+# From the witness that knows a conversation best. Its order and its words count.
 RANK: tuple[Witness, ...] = ("transcript", "sdk", "run", "wire", "hook")
 
 JOINED: tuple[JoinedBy, ...] = ("message id", "request id", "tool call", "order")  # the weakest last
 
-# In their files responses have ids of the client's making.
+# In their files responses have ids that the client made.
 CLIENT_IDS = {agent.name for agent in AGENTS if agent.response_ids == "client"}
 
 
 @dataclass(slots=True, eq=False)
 class Copy:
-    """A turn as one session tells it."""
+    """A turn as one session has it."""
 
     turn: Turn
     session: Session
     source: int  # the session's number
-    exchange: int | None  # the place of its exchange there; none: it stands outside
+    exchange: int | None  # the place of its exchange there; none: it is outside of exchanges
 
     @property
     def rank(self) -> int:
@@ -50,7 +50,7 @@ class Copy:
 
 @dataclass(slots=True, eq=False)
 class Joined:
-    """One response, and all that was told of it."""
+    """A response, and all copies of it."""
 
     copies: list[Copy]
     joined: set[JoinedBy] = field(default_factory=set)
@@ -72,14 +72,14 @@ def rank_of(witnesses: Iterable[Witness]) -> int:
 
 
 class Same:
-    """The responses that are known so far. Sessions are taken in one by one."""
+    """The responses that are known so far. Sessions are added one by one."""
 
     def __init__(self) -> None:
         self._all: list[Joined] = []
         self._by_id: dict[Hashable, Joined] = {}
 
     def take(self, copies: Sequence[Copy]) -> list[Joined]:
-        """Of each of a session's copies the response it is of: a known one, or a new one."""
+        """Return the response of each of a session's copies: a known one, or a new one."""
         joined_at: dict[int, Joined] = {}
         for at, copy in enumerate(copies):
             if joined_before := self._find_joined(copy):
@@ -127,13 +127,13 @@ class Same:
 
 
 def _nearest(fitting: Sequence[Joined], copy: Copy) -> Joined:
-    """Of equal ones the first, so that the first there is the first here."""
+    """Return the nearest in time; of equal ones the first, so that the first there is the first here."""
     return min(fitting, key=lambda candidate: round(abs((candidate.first.at or 0.0) - (copy.at or 0.0)), 3))
 
 
 def _fits(joined: Joined, copy: Copy) -> bool:
-    """Not twice in one session; for one witness two moments are two responses; nothing is joined over an hour; and
-    what was said or billed otherwise is another."""
+    """Whether a copy may be of this response. A session has no response twice; for one witness two times are two
+    responses; copies more than an hour apart are not joined; nor are those that differ in what was said or billed."""
     if joined.tells(copy.source) or _have_different_ids(joined, copy):
         return False
     if any(other.rank == copy.rank and other.at != copy.at for other in joined.copies):
@@ -152,12 +152,13 @@ def _agree(values: set[T | None], value: T | None) -> bool:
 
 
 def _may_match(one: tuple[str, ...], two: tuple[str, ...]) -> bool:
-    """The same words and tools, as far as both tell: old files of Gemini CLI put tools to the response before."""
+    """Whether words and tools are the same, as far as both have them: old files of Gemini CLI add tools to the response
+    before."""
     return all(a == b for a, b in zip(one, two, strict=False))
 
 
 def _have_different_ids(joined: Joined, copy: Copy) -> bool:
-    """Two ids of a vendor are two responses."""
+    """Whether both have an id of a vendor: these are two responses."""
     return bool(_vendor_id(copy) and any(_vendor_id(other) for other in joined.copies))
 
 
@@ -177,7 +178,7 @@ def _match_keys(copy: Copy) -> Iterator[tuple[JoinedBy, Hashable]]:
 
 
 def _vendor_id(copy: Copy) -> str | None:
-    """The message id, if it makes this response another than any other."""
+    """Return the message id, if no other response can have it."""
     turn = copy.turn
     if not turn.message_id or (copy.session.agent in CLIENT_IDS and "wire" not in turn.witnesses):
         return None
@@ -202,8 +203,8 @@ def _words(copy: Copy) -> tuple[str, ...] | None:
 
 
 def said_in(turn: Turn, *, hidden: bool = False) -> tuple[str, ...]:
-    """The words, and the tools that were called; without blanks, which clients trim. `hidden`: without keys, which
-    some witnesses hide."""
+    """Return the words, and the tools that were called; without blanks, which clients trim. `hidden`: without keys,
+    which some witnesses hide."""
     text = "".join(block.text for block in turn.blocks if block.kind == "text")
     text = redactor.hidden(text) if hidden else text
     return ("".join(text.split()), *(block.name or "" for block in turn.blocks if block.kind == "tool_use"))

@@ -1,8 +1,8 @@
-"""What several witnesses tell of one turn, one exchange, one sub-agent, put together: nothing is averaged.
+"""Merges what several witnesses say of one turn, one exchange, one sub-agent: nothing is averaged.
 
-Copies come in the order of how well their witnesses know a conversation; the first that says something is believed.
-There are three exceptions. What was billed goes by the ledger's rule, the times of a turn are the wire's, and a turn's
-blocks are those of the copy that tells most of them.
+Copies are ordered by how well their witnesses know a conversation; the first that has a value is believed. There are
+three exceptions. What was billed follows the ledger's rule, the times of a turn are the wire's, and a turn's blocks are
+those of the copy that has most of them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,7 +26,7 @@ from agent_logger.model.prices import priced
 from agent_logger.model.session import Block, Difference, Exchange, SubAgent, Turn, Usage, Witness
 
 T = TypeVar("T")
-KNOW_THE_END = {"wire", "transcript"}  # the others are told of a response before it has come to its end
+KNOW_THE_END = {"wire", "transcript"}  # the others see a response before it is complete
 NO_END = (None, "input")  # an exchange of which no end was seen
 LIMITS = (Failure.MAX_TURNS, Failure.BUDGET)
 
@@ -70,7 +70,7 @@ def turn_of(joined: Joined) -> Turn:
 
 
 def _ledger_entry(turns: Sequence[Turn]) -> LedgerEntry:
-    """As the ledger decides it."""
+    """Merge the copies as the ledger does."""
     knowing = [turn for turn in turns if turn.witnesses & KNOW_THE_END]
     best: LedgerEntry | None = None
     for turn in turns:
@@ -81,7 +81,7 @@ def _ledger_entry(turns: Sequence[Turn]) -> LedgerEntry:
 
 
 def _turn_entry(turn: Turn, *, final: bool) -> LedgerEntry:
-    """With what decides between copies alone."""
+    """Make an entry with only what decides between copies."""
     return LedgerEntry(
         turn.message_id,
         RowKind("", turn.model, turn.service_tier),
@@ -95,7 +95,7 @@ def _turn_entry(turn: Turn, *, final: bool) -> LedgerEntry:
 
 
 def _fullest(turns: Sequence[Turn]) -> Turn:
-    """Of those that came to their end if there are any; of such as were cut the longest."""
+    """Return the turn with most pieces, of the complete ones if there are any; of incomplete ones the longest."""
     whole = [turn for turn in turns if turn.complete] or turns
     return max(
         whole,
@@ -112,7 +112,7 @@ def _pieces(turn: Turn) -> int:
 
 
 def _other_results(fullest: Turn, turns: Sequence[Turn]) -> Iterator[Block]:
-    """Of tools that the turn called, and whose results only others saw."""
+    """Yield the results of tools that the turn called, and that only others saw."""
     used = {block.id for block in fullest.blocks if block.kind == "tool_use" and block.id}
     missing = used - {block.id for block in fullest.blocks if block.kind == "tool_result"}
     for block in (block for turn in turns for block in turn.blocks):
@@ -133,7 +133,7 @@ def _differences(joined: Turn, turns: Sequence[Turn]) -> list[Difference]:
 
 
 def _differences_of(joined: Turn, turn: Turn, witness: Witness) -> Iterator[Difference]:
-    """What a witness does not tell is no difference."""
+    """Yield what differs. What a witness does not know is no difference."""
     if turn.usage and joined.usage and _comparable_usage(turn.usage, joined.usage) != joined.usage:
         yield Difference(field="usage", witness=witness, value=turn.usage)
     if turn.model and turn.model != joined.model:
@@ -144,7 +144,7 @@ def _differences_of(joined: Turn, turn: Turn, witness: Witness) -> Iterator[Diff
 
 
 def _texts_differ(one: Turn, two: Turn) -> bool:
-    """In words; that some witnesses hide keys is no difference."""
+    """Whether the words differ; that some witnesses hide keys is no difference."""
     return (
         one.blocks is not two.blocks
         and said_in(one)[0] != said_in(two)[0]
@@ -153,7 +153,7 @@ def _texts_differ(one: Turn, two: Turn) -> bool:
 
 
 def _comparable_usage(usage: Usage, joined: Usage) -> Usage:
-    """Not every witness knows for how long a cache was written."""
+    """Fill in how long the cache was written for, which not every witness knows."""
     return (
         usage
         if usage.cache_write_1h_tokens
@@ -165,7 +165,7 @@ def _comparable_usage(usage: Usage, joined: Usage) -> Usage:
 
 
 def exchange_of(versions: Sequence[tuple[int, Exchange]], turns: Sequence[Turn], number: int) -> Exchange:
-    """`told`: with the rank of who tells it."""
+    """Merge the versions of an exchange, each with the rank of its witness."""
     them = [exchange for _, exchange in versions]
     complete, reason = _ending(versions)
     started = [
@@ -193,7 +193,8 @@ def exchange_of(versions: Sequence[tuple[int, Exchange]], turns: Sequence[Turn],
 
 
 def _ending(versions: Sequence[tuple[int, Exchange]]) -> tuple[bool, str | None]:
-    """The first that saw an end. Of a limit that was reached only the client's own result tells."""
+    """Return the end that the first version has which saw one. Only the client's own result says that a limit was
+    reached."""
     ranked = [(rank, exchange) for rank, exchange in versions if exchange.end_reason not in NO_END] or list(
         versions
     )

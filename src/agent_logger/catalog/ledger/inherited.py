@@ -1,4 +1,4 @@
-"""What a fork begins with, and counts in the sessions that had it first."""
+"""What a fork inherits: it counts in the sessions that had it first."""
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,11 +12,11 @@ from agent_logger.catalog.ledger.session_responses import responses_of_session
 from agent_logger.catalog.ledger.totals import total_of
 from agent_logger.model.session import Exchange, Inherited, Session, Turn
 
-ResponseKey = str | int  # what a response is known by: its id, else its time in microseconds
+ResponseKey = str | int  # what identifies a response: its id, else its time in microseconds
 
 
 def mark_inherited(database: sqlite3.Connection, name: str, session: Session) -> Session:
-    """The session with its parent as the catalog knows it, and each turn that counts in another session marked so."""
+    """Return the session with its parent as the catalog knows it, and mark each turn that counts in another session."""
     row = database.execute("SELECT parent, family FROM sessions WHERE id = ?", (name,)).fetchone()
     if row is None:
         return session
@@ -43,7 +43,7 @@ class _LedgerPosition(NamedTuple):
 def _counting_sessions(
     database: sqlite3.Connection, name: str, family: str, turns: Sequence[Turn]
 ) -> list[str | None]:
-    """Return of each turn the other session of the family that it counts in; none: it counts in its own."""
+    """Return for each turn the other session of the family that it counts in; None: it counts in its own."""
     keys = {key for turn in turns if (key := _response_key(turn)) is not None}
     rows = database.execute(_FAMILY_RESPONSES, (family, json_list(keys)))
     counted: dict[ResponseKey, list[_LedgerPosition]] = {}
@@ -64,8 +64,8 @@ _FAMILY_RESPONSES = """
 def _counting_session(
     turn: Turn, name: str, counted: Mapping[ResponseKey, Sequence[_LedgerPosition]]
 ) -> str | None:
-    """A server may give an id again: then the response of the same time is the same, else that of the session which
-    comes first in the family."""
+    """Return the other session that a turn counts in. A server may reuse an id: then the response with the same time is
+    the same, else that of the session which comes first in the family."""
     key = _response_key(turn)
     rows = [] if key is None else counted.get(key, [])
     rows = [row for row in rows if row.at == _time(turn)] or rows
@@ -88,7 +88,7 @@ def _time(turn: Turn) -> int:
 
 
 def _mark_turns(session: Session, places: list[str | None]) -> Session:
-    """`places`: of each turn, the other session that it counts in."""
+    """Mark turns. `places`: for each turn, the other session that it counts in."""
     if not any(places):
         return session
     _place_unbilled_turns(session, places)
@@ -102,7 +102,7 @@ def _mark_turns(session: Session, places: list[str | None]) -> Session:
 
 
 def _place_unbilled_turns(session: Session, places: list[str | None]) -> None:
-    """What was not billed, as an attempt that failed, goes with the response behind it."""
+    """Place what was not billed, such as a failed attempt, with the response after it."""
     following: str | None = None
     for at in range(len(places) - len(session.side_turns) - 1, -1, -1):
         if session.turns[at].is_billed:
@@ -120,7 +120,8 @@ def _exchanges(exchanges: Iterable[Exchange], turns: Sequence[Turn]) -> list[Exc
 
 
 def _inherited(session: Session, turns: Sequence[Turn]) -> Inherited:
-    """An exchange without turns of its own, up to the last that has some of another session."""
+    """Sum up the inherited turns. An exchange is inherited if it has no turns of its own, up to the last that has turns
+    of another session."""
     copied = [
         bool(exchange.turns) and all(turn.counted_in for turn in exchange.turns)
         for exchange in session.exchanges
@@ -131,7 +132,7 @@ def _inherited(session: Session, turns: Sequence[Turn]) -> Inherited:
         for exchange in session.exchanges[: last + 1]
         if all(turn.counted_in for turn in exchange.turns)
     ]
-    # Without the session's totals: they are of its own exchanges, and do not replace the sums of inherited ones.
+    # Without the session's totals: they cover its own exchanges, and do not replace the sums of inherited ones.
     billed = total_of(responses_of_session(replace(session, exchanges=(), side_turns=turns, totals=())))
     return Inherited(
         exchanges=len(before),

@@ -1,22 +1,23 @@
-"""The ledger: every model response once, whoever saw it. Every total is a sum over its rows.
+"""The ledger: every model response once, whichever witness saw it. Every total is a sum over its rows.
 
-The same response is told by several sources: the wire, the client's transcript, the copy of it in a forked or resumed
-session. How copies are known, from the surest to the least:
+Several sources report the same response: the wire, the client's transcript, the copy of it in a forked or resumed
+session. How copies are recognised, from the most certain way to the least:
 
-`message id`  an id in a vendor's form known to be unique. Request ids do not part what it joins: clients replay
-              messages in side threads, and gateways answer, with request ids of their own.
+`message id`  an id in a vendor's form known to be unique. Different request ids do not separate what it joins: clients
+              replay messages in side threads, and gateways answer, with request ids of their own.
 `request id`  any other id, together with a request id.
-`time`        the same in everything, to the moment, in another session: a fork took it along.
+`time`        the same in everything, to the moment, in another session: a fork copied it.
 `order`       seen by another witness in the same session, with the same model and tokens: the first there is the
               first here. This is a guess, and the row says so.
 
-Clients also say what an exchange took in all. What that has beyond all known responses is a row for each model, with
-`result` in the place of the above: it counts, and is no response (`copies` is 0), unless no response at all was told.
+Clients also report what an exchange used in all. What that has beyond all known responses is a row for each model, with
+`result` in the place of the above: it counts, and is no response (`copies` is 0), unless no response at all was
+reported.
 
-Ids that servers use again and again (Ollama counts to 998 and begins anew) join nothing: such responses count per call.
+Ids that servers reuse (Ollama counts to 998 and starts again) join nothing: such responses count per call.
 
-Nothing depends on the order in which rows come: a ledger is a function of what was added, in whatever order and in
-however many portions. So a choice between copies goes by what they say, never by which came first.
+Nothing depends on the order in which rows are added: a ledger is a function of what was added, in any order and in any
+number of portions. So a choice between copies depends on their content, never on which came first.
 """
 
 import re
@@ -53,21 +54,21 @@ JoinedBy = Literal["message id", "request id", "time", "order", "result"]
 JOINED_BY: tuple[JoinedBy | None, ...] = (None, "message id", "request id", "time", "order", "result")
 MESSAGE_ID, REQUEST_ID, TIME, ORDER, RESULT = range(1, 6)
 
-# With 16 and more characters behind the vendor's mark: local servers have shorter ones, and count.
+# With 16 or more characters after the vendor's prefix: local servers have shorter ids, and count.
 UNIQUE_ID = re.compile(
     r"msg_(?:[a-z]+_)?[A-Za-z0-9-]{16,}"  # Anthropic; `msg_bdrk_…`, `msg_vrtx_…` through its resellers
     r"|chatcmpl-[A-Za-z0-9-]{16,}"
     r"|resp_[A-Za-z0-9-]{16,}"
     r"|gen-\d+-[A-Za-z0-9]{16,}"  # OpenRouter
 )
-# It has no mark, and is not as long as a UUID, which would be the client's.
+# This id has no prefix, and is shorter than a UUID, which would be the client's.
 GEMINI_ID = re.compile(r"[A-Za-z0-9_-]{20,32}")
 LONG_REQUEST_ID = 8  # characters; a shorter one is a counter
-LONG_AGO, FAR_OFF = 1971, 9980  # years; what is beyond has no time in the ledger
+LONG_AGO, FAR_OFF = 1971, 9980  # years; times outside have no time in the ledger
 
 
 class LedgerRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One response. A Struct with plain numbers, for a total makes a million of them."""
+    """A response. A Struct with plain numbers, because a total makes a million of them."""
 
     family: str
     message_id: str | None
@@ -82,9 +83,9 @@ class LedgerRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     agent: str
     thread: str
     witnesses: frozenset[Witness]
-    copies: int  # how many times it was told
+    copies: int  # how many times it was reported
     joined_by: JoinedBy | None
-    partial: bool  # cut, or seen by who is not told the end; `usage` is as much as was told
+    partial: bool  # cut, or seen by a witness that does not see the end; `usage` is as much as was reported
 
     @property
     def usage(self) -> Usage | None:
@@ -107,7 +108,7 @@ class LedgerRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def why(self) -> str:
-        """Why this row counts, and counts once."""
+        """Return why this row counts, and counts once."""
         if self.joined_by == "result":
             return self._why_not_itemised
         if self.joined_by is None:
@@ -123,7 +124,7 @@ class LedgerRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def is_response(self) -> bool:
-        """Or what a client counts beyond all responses that are known."""
+        """Whether this is a response, and not what a client counts beyond all known responses."""
         return self.copies > 0
 
     @property
@@ -149,23 +150,23 @@ REASONS: dict[JoinedBy, str] = {
 
 
 class Ledger:
-    """`places`: of sessions that have responses in common, parents before forks."""
+    """Collects responses. `places`: the order of sessions that have responses in common, parents before forks."""
 
     def __init__(self, places: Mapping[str, int] = NO_PLACES) -> None:
         self._rows = Rows()
         self._family = places
-        self._rows_by_key: dict[str, int] = {}  # by what a response is known by
+        self._rows_by_key: dict[str, int] = {}  # by the key that identifies a response
         self._by_time: dict[
             int, int
-        ] = {}  # by the hash of all that is said: the texts would take more than the rows
-        self._forks: dict[int, set[str]] = {}  # rows known by time that stand in several sessions
-        self._again: dict[tuple[int, str], int] = {}  # how often one session has the same once more
+        ] = {}  # by the hash of the content: the texts would take more than the rows
+        self._forks: dict[int, set[str]] = {}  # rows identified by time that are in several sessions
+        self._again: dict[tuple[int, str], int] = {}  # how often one session repeats the same
         self._witness_bits: dict[str, int] = {}  # by session: the bits of its witnesses
         self._totals: list[ReportedTotal] = []
 
     def add(self, responses: Iterable[ModelResponse]) -> None:
         for response in responses:
-            if response.model != SYNTHETIC:  # nothing was asked
+            if response.model != SYNTHETIC:  # no model was called
                 self._add(response, self._rows.entry(response))
 
     def add_totals(self, totals: Iterable[ReportedTotal]) -> None:
@@ -174,18 +175,19 @@ class Ledger:
             self._rows.place((total.session, total.project, total.agent, MAIN))
 
     def rows(self) -> Iterator[LedgerRow]:
-        """In no order."""
+        """Yield the rows in no particular order."""
         places = self.places()
         return (_row(entry, places[entry.place]) for entry in self.entries())
 
     def places(self) -> dict[LedgerPlace, LedgerPlace]:
-        """Of all entries, each with what other witnesses of its session know of it."""
+        """Return the places of all entries, each completed with what other witnesses of its session know."""
         facts = _PlaceFacts(self._rows.places)
         return {place: facts.complete(place) for place in self._rows.places}
 
     def entries(self, session_of: Callable[[LedgerEntry], str] | None = None) -> Iterator[LedgerEntry]:
-        """The rows as they are kept. What `order` joins, and what is not itemised, is found now, for it needs all.
-        `session_of`: which session a response counts in, where that is known better than by its time."""
+        """Yield the rows as they are stored. What `order` joins, and what is not itemised, is found now, because it
+        needs all rows. `session_of`: which session a response counts in, where that is known better than by its
+        time."""
         if not self._totals:
             yield from self._responses()
             return
@@ -223,7 +225,7 @@ class Ledger:
                 yield entry
 
     def _rows_of(self, sessions: set[str]) -> Iterator[tuple[int, LedgerEntry, bool]]:
-        """The rows of sessions, each with whether its id makes it another than any other."""
+        """Yield the rows of sessions, each with whether its id is unique."""
         for number, entry in enumerate(self._rows.all):
             if entry.place.session in sessions:
                 yield (
@@ -240,7 +242,7 @@ class Ledger:
         if key := _key_of(response):
             self._put(*key, entry)
         elif entry.at == NEVER:
-            self._rows.append(entry)  # nothing tells it from others, or makes it another's copy
+            self._rows.append(entry)  # nothing distinguishes it from others, or makes it a copy
         else:
             self._put_by_time(entry)
 
@@ -252,7 +254,8 @@ class Ledger:
             self._rows.all[row] = merge(self._rows.all[row], entry, joined, self._family)
 
     def _put_by_time(self, entry: LedgerEntry) -> None:
-        """What is the same in everything but the session is a copy; in the same session it is another call."""
+        """Add an entry without an id. One that differs only in the session is a copy; in the same session it is another
+        call."""
         facts = _content_of(entry)
         key = hash(facts)
         row = self._by_time.get(key)
@@ -267,15 +270,15 @@ class Ledger:
             self._forks[row] = self._sessions(row) | {entry.place.session}
             self._rows.all[row] = merge(other, entry, TIME, self._family)
         else:
-            self._rows.append(entry)  # two hashes met; not in this life
+            self._rows.append(entry)  # two hashes collided, which is next to impossible
 
     def _sessions(self, row: int) -> set[str]:
         return self._forks.get(row) or {self._rows.all[row].place.session}
 
 
 def shared_key(response: ModelResponse) -> str | None:
-    """Responses with different ones are never the same response, in whatever sessions. None: it is like no other, but
-    perhaps in its own session."""
+    """Return a key for comparing sessions: responses with different keys are never the same response, in any sessions.
+    None: it has no copy, except perhaps in its own session."""
     if key := _key_of(response):
         return key[0]
     at = micros_of(response.at)
@@ -283,7 +286,7 @@ def shared_key(response: ModelResponse) -> str | None:
 
 
 def have_unique_ids(responses: Sequence[ModelResponse]) -> bool:
-    """Whether these are as many rows, each as it was told: as a session's file tells them, by ids that no other has."""
+    """Whether these make as many rows, unchanged, as they do in a session's file with unique ids."""
     ids = {
         response.message_id
         for response in responses
@@ -306,14 +309,14 @@ def _key_of(response: ModelResponse) -> tuple[str, int] | None:
 
 
 def is_unique_id(family: str, message_id: str) -> bool:
-    """Whether no other response has this id: by its vendor's form."""
+    """Whether no other response has this id, judging by its vendor's form."""
     if UNIQUE_ID.fullmatch(message_id):
         return True
     return family == "gemini" and GEMINI_ID.fullmatch(message_id) is not None
 
 
 def _content_of(entry: LedgerEntry) -> tuple[object, ...]:
-    """All but the session."""
+    """Return everything but the session."""
     return (
         entry.message_id,
         entry.kind,
@@ -360,7 +363,7 @@ def _response_of(entry: LedgerEntry, session: str) -> SeenResponse:
 
 
 def nano_usd_of(entry: LedgerEntry) -> int | str:
-    """What it cost, or why that is not known."""
+    """Return what the response cost, or why that is not known."""
     _, model, tier = entry.kind
     if entry.tokens is None:
         return NO_USAGE

@@ -1,4 +1,4 @@
-"""What a session comes to: tools, files, time, tokens, cost. Pure, over a session from whatever source."""
+"""The figures of a session: tools, files, time, tokens, cost. Pure, for a session from any source."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,8 +24,8 @@ from agent_logger.model.session import (
     tool_kind,
 )
 
-LONGEST_PAUSE = timedelta(minutes=5)  # of a gap that count as active: longer, and nobody was there
-SHORT_ID = 16  # characters; servers that count give the same ones in every answer
+LONGEST_PAUSE = timedelta(minutes=5)  # the part of a gap that counts as active: the rest is idle
+SHORT_ID = 16  # characters; servers that count repeat shorter ones in every answer
 PATH_LISTS = ("paths", "file_paths")
 
 
@@ -37,20 +37,20 @@ class ToolUsage:
     kind: ToolKind
     calls: int
     errors: int
-    seconds: float | None  # none where nothing tells when they began and ended
+    seconds: float | None  # none where no start and end is known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metrics:
-    exchanges: int  # this and what is said of turns, tokens and cost: of a fork, what came after it
-    turns: int  # of all threads, also those that came to nothing
+    exchanges: int  # this, turns, tokens and cost: for a fork, what came after it
+    turns: int  # of all threads, also those without a result
     models: Sequence[str]  # the main one first
     tools: Sequence[ToolUsage]  # the most used first
     files_read: Sequence[str]
     files_written: Sequence[str]
     files_edited: Sequence[str]
     wall_seconds: float | None  # from the first moment to the last
-    active_seconds: float | None  # that the agent was at work: in exchanges, of no pause more than 5 minutes
+    active_seconds: float | None  # that the agent worked: in exchanges, at most 5 minutes of any pause
     usage: Usage  # billed
     output_tokens: int
     context_tokens: int | None
@@ -84,13 +84,13 @@ def metrics_of(session: Session) -> Metrics:
 
 
 def exchange_total(session: Session, exchange: Exchange) -> Total:
-    """What one exchange of it came to."""
+    """Return the total of one exchange."""
     totals = [total for total in session.totals if total.exchange == exchange.number]
     return _total(replace(session, exchanges=[exchange], side_turns=(), totals=totals))
 
 
 def _own_usage(session: Session) -> tuple[Usage, Cost]:
-    """What counts in this session. A fork's totals are also of turns that count in another one, so what they have
+    """Return what counts in this session. A fork's totals also cover turns that count in another one, so what they have
     beyond all turns is taken from the session, which knows these."""
     if not session.inherited:
         billed = _total(session)
@@ -111,7 +111,7 @@ def _total(session: Session) -> Total:
 
 
 class _Call(msgspec.Struct, gc=False):
-    """What there is to count of a tool call. A `ToolCall` takes longer to make, and says more."""
+    """What is counted of a tool call. A `ToolCall` takes longer to make, and has more."""
 
     name: str | None = None
     kind: ToolKind = "other"
@@ -130,8 +130,8 @@ class _Call(msgspec.Struct, gc=False):
 
 
 def _calls(turns: Iterable[Turn]) -> list[_Call]:
-    """Each once: a use in one turn and its result in another, and the copies that a compacted or resumed session
-    makes, are one call."""
+    """Return each call once: a use in one turn and its result in another, and the copies that a compacted or resumed
+    session makes, are one call."""
     calls: dict[object, _Call] = {}
     for number, turn in enumerate(turns):
         for place, block in enumerate(turn.blocks):
@@ -141,7 +141,7 @@ def _calls(turns: Iterable[Turn]) -> list[_Call]:
 
 
 def count_tool_calls(session: Session) -> tuple[int, int]:
-    """How many, and how many of them failed."""
+    """Return how many calls there are, and how many of them failed."""
     failed: dict[object, bool] = {}
     for number, turn in enumerate(session.turns):
         for place, block in enumerate(turn.blocks):
@@ -153,7 +153,7 @@ def count_tool_calls(session: Session) -> tuple[int, int]:
 
 
 def _call_key(block: Block, turn: int, place: int) -> object:
-    """The same for a use and its result, and for copies of both."""
+    """Return a key that a use, its result, and copies of both have in common."""
     key = block.id
     return key if key and len(key) >= SHORT_ID else (turn, key or place)
 
@@ -178,7 +178,7 @@ def _use(name: str | None, calls: Sequence[_Call]) -> ToolUsage:
 
 
 def _seconds(start: datetime, end: datetime) -> float:
-    return max(0.0, (_utc(end) - _utc(start)).total_seconds())  # clocks are set back
+    return max(0.0, (_utc(end) - _utc(start)).total_seconds())  # clocks may be set back
 
 
 # ---------------------------------------------------------------- files
@@ -189,7 +189,7 @@ PATCHED = re.compile(
 
 
 def _files(calls: Iterable[_Call]) -> dict[ToolKind, list[str]]:
-    """Those that were read, written and edited, in the order of first use, without what failed."""
+    """Return the files that were read, written and edited, in the order of first use, without failed calls."""
     files: dict[ToolKind, dict[str, None]] = {"read": {}, "write": {}, "edit": {}}
     for call in calls:
         if not call.is_error:
@@ -208,7 +208,7 @@ def _paths_in(call: _Call) -> Iterator[tuple[ToolKind, str]]:
 
 
 def _paths_in_input(given: Mapping[Any, Any], kind: ToolKind) -> Iterator[tuple[ToolKind, str]]:
-    # One tool of Anthropic's views, creates and edits, and says which in its input.
+    # One tool of Anthropic views, creates and edits, and its input says which.
     command = given.get("command")
     if isinstance(command, str):
         kind = COMMANDS.get(command, kind)
@@ -223,7 +223,7 @@ COMMANDS: Mapping[str, ToolKind] = {"view": "read", "create": "write"}
 
 
 def _patch(patch: Any) -> str:
-    """The text of an `apply_patch`: alone, in a field, or in the arguments of a shell."""
+    """Return the text of an `apply_patch`: alone, in a field, or in the arguments of a shell."""
     texts: list[str] = []
     for value in patch.values() if isinstance(patch, dict) else (patch,):
         if isinstance(value, str):
@@ -237,7 +237,7 @@ def _patch(patch: Any) -> str:
 
 
 def _wall_seconds(session: Session) -> float | None:
-    """From the first moment to the last, as the session tells it, else its turns."""
+    """Return the seconds from the first moment to the last, of the session if it has times, else of its turns."""
     moments = [moment for turn in session.turns for moment in _moments(turn, (turn,))]
     started = session.started or min(moments, default=None)
     ended = session.ended or max(moments, default=None)
@@ -245,8 +245,8 @@ def _wall_seconds(session: Session) -> float | None:
 
 
 def active_seconds(session: Session) -> float | None:
-    """How long its agent was at work: from an input to the last step that follows it, of no pause more than 5 minutes.
-    The time between exchanges is a person's. What was done at the same time counts once."""
+    """Return how long its agent worked: from an input to the last step that follows it, counting at most 5 minutes of
+    any pause. The time between exchanges is a person's. What was done at the same time counts once."""
     spans = [span for exchange in session.exchanges for span in _spans(_moments(exchange, exchange.turns))]
     spans += [span for turn in session.side_turns for span in _spans(_moments(turn, (turn,)))]
     if not spans:
@@ -261,7 +261,7 @@ def active_seconds(session: Session) -> float | None:
 
 
 def _moments(span: Exchange | Turn, turns: Iterable[Turn]) -> list[datetime]:
-    """Every moment that something tells of, in order."""
+    """Return every known moment, in order."""
     times = [span.started, span.ended]
     for turn in turns:
         times += (turn.started, turn.ended, *(block.at for block in turn.blocks))
@@ -269,7 +269,8 @@ def _moments(span: Exchange | Turn, turns: Iterable[Turn]) -> list[datetime]:
 
 
 def _spans(moments: Sequence[datetime]) -> Iterator[tuple[datetime, datetime]]:
-    """The time that they cover, in pieces where a pause was too long: of that pause as much counts as may be."""
+    """Yield the time that the moments cover, in pieces where a pause was too long: of such a pause the allowed length
+    counts."""
     if not moments:
         return
     start = last = moments[0]

@@ -1,4 +1,4 @@
-"""Which models a session used: the one its main thread was answered by mostly comes first."""
+"""The models that a session used: the one that answered most in its main thread comes first."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ from agent_logger.model.session import MAIN, SIDE, SYNTHETIC
 
 
 class Answered(NamedTuple):
-    """That a model answered in a thread."""
+    """An answer of a model in a thread."""
 
     model: str | None
     thread: str
@@ -16,13 +16,14 @@ class Answered(NamedTuple):
 
 
 class SessionModels(NamedTuple):
-    all: list[str]  # the main one first, those of the conversation before those beside it
-    aside: list[str]  # that answered beside the conversation alone: titles, classifiers
+    all: list[str]  # the main one first, those of the conversation before those outside it
+    aside: list[str]  # that answered only outside the conversation: titles, classifiers
 
 
 def models_of(answers: Iterable[Answered]) -> SessionModels:
-    """Of answers in the order of time. The main model is the one that answered most often in the main thread, of equal
-    ones the latest; without a main thread, that of the sub-agents. What told no usage counts where nothing did."""
+    """Return the models of answers, which are in the order of time. The main model is the one that answered most often
+    in the main thread, of equal ones the latest; without a main thread, that of the sub-agents. Answers without usage
+    count only where none has any."""
     named = [answer for answer in answers if answer.model and answer.model != SYNTHETIC]
     counted = [answer for answer in named if answer.has_usage] or named
     main = [answer.model for answer in counted if answer.thread == MAIN and answer.model]

@@ -1,4 +1,4 @@
-"""Responses that two witnesses of a session saw, where no id tells that they are the same."""
+"""Responses that two witnesses of a session saw, where no id shows that they are the same."""
 
 from collections.abc import Iterable, Sequence
 
@@ -7,10 +7,11 @@ from agent_logger.model.prices import canonical
 
 
 def same_by_order(rows: Iterable[tuple[int, LedgerEntry, bool]]) -> dict[int, list[int]]:
-    """Rows with the same session, model and tokens: of each witness the first is the first of the others, and so on.
+    """Pair rows with the same session, model and tokens: the first of each witness is the first of the others, and so
+    on.
 
-    Takes number, entry, and whether an id of its own makes the row another than any other that has one. Gives, by a
-    row's number, the numbers of those that are the same response.
+    Takes number, entry, and whether the row has a unique id, which makes it differ from any other row with one.
+    Returns, by a row's number, the numbers of those that are the same response.
     """
     groups: dict[tuple[str, str, tuple[int, ...]], list[tuple[int, LedgerEntry, bool]]] = {}
     for row in rows:
@@ -45,7 +46,7 @@ class _Slot:
 
 def _pair(group: Sequence[tuple[int, LedgerEntry, bool]]) -> Iterable[tuple[int, list[int]]]:
     slots: list[_Slot] = []
-    first: dict[tuple[int, bool], int] = {}  # a slot that refuses a kind of row once refuses it for good
+    first: dict[tuple[int, bool], int] = {}  # a slot that refuses a kind of row once refuses it always
     for row, entry, unique in sorted(group, key=_order):
         at = first.get((entry.witnesses, unique), 0)
         while at < len(slots) and not slots[at].takes(entry, unique=unique):
@@ -61,7 +62,7 @@ def _pair(group: Sequence[tuple[int, LedgerEntry, bool]]) -> Iterable[tuple[int,
 
 
 def _order(row: tuple[int, LedgerEntry, bool]) -> tuple[object, ...]:
-    """Witness by witness, each in the order of time; what is equal in that, by what it says."""
+    """Return a key that sorts by witness, then by time, then by content."""
     _, entry, _ = row
     (family, model, tier), (_, project, agent, thread) = entry.kind, entry.place
     facts = (entry.message_id or "", family, model or "", tier or "", project or "", agent, thread)

@@ -1,4 +1,4 @@
-"""The rows of the ledger while it is made, and what two copies of a response make together."""
+"""The rows of the ledger while it is made, and how two copies of a response are merged."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -18,7 +18,7 @@ WITNESS_SETS = tuple(
 )
 
 EPOCH, DAY_SECONDS = datetime(1970, 1, 1, tzinfo=UTC), 86_400
-LATEST = 253_000_000_000_000_000  # microseconds, in 9987; near the end of time no zone can be computed
+LATEST = 253_000_000_000_000_000  # microseconds, in 9987; near the year 9999 zones cannot be computed
 NEVER = -1
 MOST_TOKENS = 1 << 60  # more is damage
 NO_TOKENS = (0, 0, 0, 0, 0)
@@ -51,15 +51,15 @@ class LedgerEntry(msgspec.Struct, gc=False):
     reported: float  # dollars
     witnesses: int  # bits
     copies: int = 1
-    joined: int = 0  # by what its copies were known: the weakest
+    joined: int = 0  # how its copies were recognised: the weakest way
     last_at: int = NEVER  # as the copy with the latest time says
 
 
 def merge(
     one: LedgerEntry, two: LedgerEntry, joined: int, places: Mapping[str, int] = NO_PLACES
 ) -> LedgerEntry:
-    """Two copies of a response: what the more final one counts, where the first one stands. Which is which goes by
-    what they say alone, so that it does not matter which came first. `places`: of sessions in their families."""
+    """Merge two copies of a response: the counts of the more final one, the place of the first one. Their content alone
+    decides which is which, so the order does not matter. `places`: the order of sessions in their families."""
     best = one if _finality(one) >= _finality(two) else two
     first = one if _earliness(one, places) <= _earliness(two, places) else two
     return LedgerEntry(
@@ -78,7 +78,8 @@ def merge(
 
 
 def _finality(entry: LedgerEntry) -> tuple[bool, bool, int, Tokens, str, str, str]:
-    """The last copy of a response has most output; of equal ones the one that says more."""
+    """Return a key that sorts the last copy of a response highest: it has most output; of equal ones the one that says
+    more."""
     tokens, kind = entry.tokens or NO_TOKENS, entry.kind
     return (
         entry.final,
@@ -94,7 +95,8 @@ def _finality(entry: LedgerEntry) -> tuple[bool, bool, int, Tokens, str, str, st
 def _earliness(
     entry: LedgerEntry, places: Mapping[str, int]
 ) -> tuple[bool, int, bool, int, str, str, str, str]:
-    """A side thread may replay what the main one said, with its time. Names are the last resort."""
+    """Return a key that sorts the original first. A side thread may replay what the main one said, with its time. Names
+    are the last resort."""
     session, project, agent, thread = entry.place
     family = places.get(session, 0)
     return entry.at == NEVER, entry.at, thread != MAIN, family, session, thread, project or "", agent
@@ -122,8 +124,8 @@ def tokens_of(usage: Usage | None) -> Tokens | None:
 
 
 class Rows:
-    """Responses, each as all copies of it have told it so far. Kinds and places are there once, for most rows share
-    theirs with others."""
+    """Responses, each as all copies of it say so far. Kinds and places are stored once, because most rows share theirs
+    with others."""
 
     def __init__(self) -> None:
         self.all: list[LedgerEntry] = []
@@ -132,7 +134,7 @@ class Rows:
 
     @property
     def places(self) -> Iterable[LedgerPlace]:
-        """Of all that was ever taken in, also where another copy is the first."""
+        """Return the places of all copies ever added, also where another copy is the first."""
         return self._places.values()
 
     def place(self, place: tuple[str, str | None, str, str]) -> LedgerPlace:
@@ -153,6 +155,6 @@ class Rows:
         )
 
     def append(self, entry: LedgerEntry) -> int:
-        """The number of the new row."""
+        """Add a row. Returns its number."""
         self.all.append(entry)
         return len(self.all) - 1

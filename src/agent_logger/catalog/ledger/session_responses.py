@@ -19,20 +19,20 @@ FAMILY_OF_ID: Mapping[str, str] = {
 FAMILY_OF_VENDOR: Mapping[str, str] = {"anthropic": "anthropic", "openai": "openai", "google": "gemini"}
 FAMILY_OF_AGENT: Mapping[str, str] = {agent.name: agent.family for agent in AGENTS if agent.family}
 
-# A turn of a session that was read from several witnesses is told once, by the one that knows most.
+# A turn of a session that was read from several witnesses is counted once, for the one that knows most.
 BEST_FIRST: tuple[Witness, ...] = ("wire", "transcript", "sdk", "run", "hook")
 
 
 def responses_of_session(session: Session) -> Iterator[ModelResponse]:
-    """The responses that were billed. Attempts that came to nothing are turns too, but without usage: they are left
-    out. So is what is not a model's, as a tool's result that nobody asked for."""
+    """Yield the responses that were billed. Attempts without a result are turns too, but without usage: they are left
+    out. So is what no model said, such as a tool's result without a call."""
     for turn in session.turns:
         if turn.is_billed and not (turn.is_sum and session.totals):
             yield _response(session, turn)
 
 
 def totals_of_session(session: Session) -> Iterator[ReportedTotal]:
-    """What its clients say that stretches of it took in all."""
+    """Yield what clients report that parts of the session used in all."""
     for total in session.totals:
         yield ReportedTotal(
             session=session.id,
@@ -68,7 +68,7 @@ def _best(witnesses: frozenset[Witness]) -> Witness:
 
 
 def family_of(session: Session, turn: Turn) -> str:
-    """Whose ids the turn's are."""
+    """Return the vendor whose ids the turn has."""
     for start, family in FAMILY_OF_ID.items():
         if turn.message_id and turn.message_id.startswith(start):
             return family

@@ -26,10 +26,10 @@ QUARTER = 900  # seconds; no zone changes its offset within one
 class Total:
     usage: Usage
     cost: Cost  # of the responses that have a price; `unpriced` counts the others
-    reported_cost_usd: float | None  # what clients said, as far as they did
+    reported_cost_usd: float | None  # what clients reported, where they did
     responses: int
-    partial: int  # of these, such as were not told to their end: they count as far as that
-    unknown_usage: int = 0  # of these, such as told no usage: they are in no sum of tokens
+    partial: int  # of these, incomplete ones: they count as far as they were reported
+    unknown_usage: int = 0  # of these, those that reported no usage: they are in no sum of tokens
 
     @property
     def unpriced(self) -> int:
@@ -79,7 +79,7 @@ class Sum:
             self._reported = (self._reported or 0.0) + reported_usd
 
     def add_sums(self, sums: Sequence[Any]) -> None:
-        """What somebody else has summed: responses, partial ones, five kinds of tokens, cost, unpriced ones and the
+        """Add sums that were made elsewhere: responses, partial ones, five kinds of tokens, cost, unpriced ones and the
         reason, what was reported, those without a usage. `None` is nothing."""
         count, partial, given, output, read, write, hour, nano, unpriced, reason, reported, unknown = sums
         self._responses += count
@@ -130,7 +130,7 @@ def total(rows: Iterable[LedgerRow]) -> Total:
 
 
 def total_of(responses: Iterable[ModelResponse], totals: Sequence[ReportedTotal] = ()) -> Total:
-    """What a ledger of these comes to. Its rows are not made, nor is the ledger where it would change nothing."""
+    """Return the total of a ledger of these. Its rows are not made, nor is the ledger where it would change nothing."""
     billed = [response for response in responses if response.model != SYNTHETIC]
     if not totals and have_unique_ids(billed):
         return _sum_responses(billed)
@@ -144,7 +144,7 @@ def total_of(responses: Iterable[ModelResponse], totals: Sequence[ReportedTotal]
 
 
 def _sum_responses(responses: Iterable[ModelResponse]) -> Total:
-    """Of responses that are all different."""
+    """Sum up responses that are all different."""
     grown = Sum()
     for response in responses:
         tokens = tokens_of(response.usage)
@@ -154,8 +154,9 @@ def _sum_responses(responses: Iterable[ModelResponse]) -> Total:
 
 
 def totals(rows: Iterable[LedgerRow], by: By, zone: tzinfo | None = None) -> dict[str | None, Total]:
-    """By anything but the tool, which a row does not say: by day (`2026-11-15`), ISO week (`2026-W46`), month, session,
-    model, project or agent; in the order of `in_order`. Days are those of `zone`, or of this machine."""
+    """Return totals by anything but the tool, which rows do not have: by day (`2026-11-15`), ISO week (`2026-W46`),
+    month, session, model, project or agent; in the order of `in_order`. Days are those of `zone`, or of this
+    machine."""
     key = KEYS[by](zone)
     sums: dict[str | None, Sum] = {}
     for row in rows:
@@ -168,8 +169,8 @@ def totals(rows: Iterable[LedgerRow], by: By, zone: tzinfo | None = None) -> dic
 
 
 def in_order(sums: Mapping[str | None, Total], by: By) -> dict[str | None, Total]:
-    """Days, weeks and months as they come; anything else from the dearest, of equal ones the one with more tokens, then
-    by name. What is of none is last, under `None`."""
+    """Sort days, weeks and months by time; anything else from the most expensive, of equal ones the one with more
+    tokens, then by name. What belongs to none is last, under `None`."""
 
     def place(key: str | None) -> tuple[object, ...]:
         total = sums[key]
@@ -188,13 +189,13 @@ FORMS: Mapping[By, str] = {"day": "%Y-%m-%d", "week": "%G-W%V", "month": "%Y-%m"
 
 
 def time_key(by: By, seconds: int, zone: tzinfo | None) -> str:
-    """The day, week or month of a moment."""
+    """Return the day, week or month of a moment."""
     return datetime.fromtimestamp(seconds, UTC).astimezone(zone).strftime(FORMS[by])
 
 
 def _by_time(form: str) -> Callable[[tzinfo | None], Key]:
     def key_in(zone: tzinfo | None) -> Key:
-        days: dict[int, str] = {}  # by quarter of an hour: zones are slow
+        days: dict[int, str] = {}  # by quarter of an hour: zones are slow to compute
 
         def key(row: LedgerRow) -> str | None:
             if row.at is None:

@@ -1,4 +1,4 @@
-"""What a session holds that is in no sum, each with the reason: the other half of what `usage --explain` says."""
+"""What a session contains that is in no sum, each with the reason: the other half of what `usage --explain` says."""
 
 from collections.abc import Collection, Iterable, Iterator
 from datetime import UTC
@@ -24,8 +24,8 @@ def uncounted(
     session: Session | None,
     calls: Iterable[WireCall],
 ) -> list[Uncounted]:
-    """In the order of time, calls that nobody bills last. `rows` are those that count for the session; `elsewhere`
-    count for another; `calls` are those of its own wire logs."""
+    """Return what does not count, in the order of time, with calls that are never billed last. `rows` count for the
+    session; `elsewhere` count for another; `calls` are those of its own wire logs."""
     rows, elsewhere = list(rows), list(elsewhere)
     counted = {row.message_id for row in (*rows, *elsewhere) if row.message_id}
     calls = list(calls)
@@ -67,7 +67,7 @@ def _synthetic(session: Session | None) -> Iterator[Uncounted]:
 
 
 def _call(call: WireCall, counted: Collection[str]) -> Uncounted | None:
-    """Why a call that asked a model does not count; none if it does, or asked for nothing that is billed."""
+    """Return why a call to a model does not count; None if it does, or if it requested nothing that is billed."""
     if call.kind in FREE:
         return None
     reason: UncountedReason

@@ -1,8 +1,8 @@
 """Whether a session's sums are too low because its only witness leaves calls out.
 
-Agents ask models for titles, summaries and the like, beside the conversation, and most write nothing of it into their
-files. The proxy sees every call, and a client's own total has them all. Where there is neither, nobody knows how many
-there were.
+Agents call models for titles, summaries and the like, outside the conversation, and most write nothing of it into their
+files. The proxy sees every call, and a client's own total includes them all. Where there is neither, their number is
+unknown.
 """
 
 from collections.abc import Collection, Iterable

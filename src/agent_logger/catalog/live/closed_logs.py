@@ -1,6 +1,6 @@
-"""Which logs of ours no program has open any more, noted with the stamp of each.
+"""The logs of ours that no program has open any more, noted with the stamp of each.
 
-A program that opens a closed log again writes to it, which changes the stamp. So a closed log is not tried again as
+A program that opens a closed log again writes to it, which changes the stamp. So a closed log is not checked again as
 long as its stamp is the same: the work grows with the logs that have changed, not with all that were ever written.
 """
 
@@ -15,7 +15,7 @@ from agent_logger.files.parts import parts_by_log, parts_of
 
 
 def note_closed_logs(database: sqlite3.Connection, sessions: Iterable[str] | None) -> None:
-    """Try the logs of these sessions, or of all, that are not known to be closed, and note those that are."""
+    """Check the logs of these sessions, or of all, that are not known to be closed, and note those that are."""
     closed = [(log.stamp, log.source) for log in _find_closed(open_logs(database, sessions))]
     if closed:
         with transaction(database):

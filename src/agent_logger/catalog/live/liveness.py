@@ -1,14 +1,14 @@
 """Whether a session is live: its agent runs, as far as that can be known.
 
-What is known, from the surest to the least:
+Evidence, from the most certain to the least:
 
 1. The agent notes which process has a session open (`agents/claude_code/processes`): as long as that process lives, it
-   is live. If the note is gone since the last event, or the process was killed, it is not.
-2. The agent has said that the session has ended (a hook told so), and nothing came after: it is not.
+   is live. If the note was removed since the last event, or the process was killed, it is not.
+2. The agent has said that the session has ended (through a hook), and nothing came after: it is not.
 3. A program writes the session into a log of ours, and holds the lock of it: it is live. Once the lock is free, that
-   program has closed the log, has ended or was killed: it is not live, unless the agent's own file has gone on since.
-4. The proxy holds the lock of its log, and a call or a tool was at work a short time ago: it is live.
-5. Of a session that only its agent's files tell of, the last event in them counts, not when the files were written:
+   program has closed the log, has ended or was killed: it is not live, unless the agent's own file has grown since.
+4. The proxy holds the lock of its log, and a call or a tool was running a short time ago: it is live.
+5. For a session that only its agent's files show, the last event in them counts, not when the files were written:
    copies are new files with old events. It is live for `LIVE_SECONDS` after it, for `AT_WORK_SECONDS` in the middle of
    an exchange.
 """
@@ -26,8 +26,8 @@ from agent_logger.model.not_itemised import AT_WORK_SECONDS
 from agent_logger.model.session import Session
 
 LIVE_SECONDS = 300.0  # that an agent may wait for a person
-LOG_BEHIND_SECONDS = 5.0  # that the last event of a session may be noted before its agent's own file has it
-INTERRUPTED = "interrupted"  # how an exchange ended that has no end, in a session that is not live
+LOG_BEHIND_SECONDS = 5.0  # by which a log may note the last event before the agent's own file has it
+INTERRUPTED = "interrupted"  # how an exchange without an end ended, in a session that is not live
 
 
 class SourceState(NamedTuple):
@@ -50,8 +50,8 @@ class SessionState(NamedTuple):
 
 
 def is_live(state: SessionState, now: float, *, runs: bool | None) -> bool:
-    """`runs`: whether its agent does, as it notes; none: nothing tells. Looks up which logs a program has open; what is
-    known to be closed is not opened."""
+    """Whether a session is live. `runs`: whether its agent runs, as the agent notes; None if unknown. Checks which logs
+    a program has open; logs that are known to be closed are not opened."""
     if runs:
         return True
     if state.is_over:
@@ -72,7 +72,7 @@ def is_live(state: SessionState, now: float, *, runs: bool | None) -> bool:
 
 
 def _is_open_in_program(source: SourceState) -> bool:
-    """Return whether a program other than the proxy has this log open. A log with a `wire` witness is the proxy's."""
+    """Whether a program other than the proxy has this log open. A log with a `wire` witness is the proxy's."""
     return not source.witnesses & BIT["wire"] and _is_open(source) and not _is_by_proxy(source)
 
 
@@ -81,7 +81,7 @@ def _is_open(source: SourceState) -> bool:
 
 
 def _is_by_proxy(source: SourceState) -> bool:
-    """As long as nothing was answered, a log has no witness."""
+    """Whether the proxy writes this log. As long as nothing was answered, a log has no witness."""
     from agent_logger.logs.reader import kind_of_log
 
     if source.witnesses:
@@ -98,13 +98,13 @@ def has_writer(path: str) -> bool:
 
 
 def in_flight(session: Session) -> bool:
-    """The last exchange has no end yet."""
+    """Whether the last exchange has no end yet."""
     last = session.exchanges[-1] if session.exchanges else None
     return last is not None and not last.complete and last.end_reason is None
 
 
 def mark_interrupted(session: Session) -> Session:
-    """A session that is not live: an exchange without an end will not get one."""
+    """Mark an exchange without an end as interrupted, in a session that is not live: it will not get one."""
     if not in_flight(session):
         return session
     *before, last = session.exchanges

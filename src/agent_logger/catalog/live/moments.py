@@ -1,4 +1,4 @@
-"""What happens in a session, one thing after the other: for whoever watches."""
+"""What happens in a session, one event after the other, for watching it."""
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -28,7 +28,7 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def moments_of(session: Session) -> Iterator[Moment]:
-    """In the order of the conversation."""
+    """Yield the moments in the order of the conversation."""
     for exchange in session.exchanges:
         if exchange.user_input:
             yield _moment(session, MAIN, exchange.started, "input", exchange.user_input)
@@ -59,7 +59,7 @@ def _text(block: Block) -> str:
 
 
 def _first(given: Any) -> str:
-    """What a reader wants of a tool's input: its first text."""
+    """Return what matters most of a tool's input: its first text."""
     if isinstance(given, Mapping):
         return next((value for value in given.values() if isinstance(value, str) and value.strip()), "")
     return given if isinstance(given, str) else ""

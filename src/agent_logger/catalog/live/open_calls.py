@@ -1,4 +1,4 @@
-"""Which calls of a session are being answered now: requests at the end of its wire logs that have no response yet."""
+"""The calls of a session that are being answered now: requests at the end of its wire logs without a response yet."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,7 +12,7 @@ from agent_logger.logs.reader import kind_of_log
 from agent_logger.model.session import MAIN, SIDE
 from agent_logger.protocols.jsonl import JsonEntry
 
-FIRST_BYTES = 4 << 20  # of a log, from its end, that are looked at when it is first seen
+FIRST_BYTES = 4 << 20  # at the end of a log, that are read when it is first seen
 
 
 class LiveCall(NamedTuple):
@@ -21,7 +21,7 @@ class LiveCall(NamedTuple):
 
 
 class _Head(msgspec.Struct):
-    """What is needed of a record."""
+    """The fields of a record that are needed."""
 
     type: str = ""
     call: str | None = None
@@ -32,7 +32,7 @@ _head = msgspec.json.Decoder(_Head).decode
 
 
 class OpenCalls:
-    """Of one session, by the paths of its files. `poll` it."""
+    """The open calls of one session, by the paths of its files. Call `poll` repeatedly."""
 
     def __init__(self, paths: Iterable[Path]) -> None:
         parts = [part for path in paths if (part := part_of(path))]
@@ -41,7 +41,7 @@ class OpenCalls:
         self._open: dict[str, LiveCall] = {}
 
     def poll(self) -> list[LiveCall]:
-        """Those of the conversation, the oldest first; among them such as nobody will answer any more."""
+        """Return the open calls of the conversation, the oldest first, including those that will never be answered."""
         for log in self._logs:
             for item in self._follower(log.newest()).read():
                 if isinstance(item, JsonEntry):

@@ -1,8 +1,8 @@
-"""What live sessions do now: the files that grow are followed, and each line is told once.
+"""What live sessions do now: files that grow are followed, and each line is reported once.
 
-Of a session that several witnesses see, the one that knows it best is followed: the agent's own file, else an SDK's or
-a run's log, else the wire. New lines go to the reader of their format; it makes a session of them, of which the moments
-are told. So a session may grow for days, and a look costs what is new.
+Of several witnesses of a session, the one that knows it best is followed: the agent's own file, else an SDK's or a
+run's log, else the wire. New lines go to the reader of their format, which makes a session of them, whose moments are
+reported. So a session may grow for days, and a poll costs only what is new.
 """
 
 import time
@@ -32,31 +32,31 @@ from agent_logger.model.records import AnyRecord, ExchangeRecord, Kind, SessionS
 from agent_logger.model.session import Session
 from agent_logger.protocols.jsonl import Damage, JsonEntry
 
-LOOK_SECONDS = 2.0  # between two looks for files that are new, or grow again
-FIRST_BYTES = 4 << 20  # of a file, from its end, that are read when it is first seen
+LOOK_SECONDS = 2.0  # between two searches for files that are new, or grow again
+FIRST_BYTES = 4 << 20  # at the end of a file, that are read when it is first seen
 
 Entries = list[JsonEntry | Damage]
 
 
 class Tail:
-    """`poll` it; nothing happens in between. `session`: only this one, live or not."""
+    """Follows sessions; nothing happens between calls of `poll`. `session`: only this one, live or not."""
 
     def __init__(
         self, home: Path, session: str | None = None, clock: Callable[[], float] = time.time
     ) -> None:
         self._home, self._session, self._clock = home, session, clock
         self._remembered = StampCache()
-        self._ids: dict[str, str] = {}  # that stand only inside the files
+        self._ids: dict[str, str] = {}  # ids that are only inside the files
         self._watched: dict[str, _Watched] = {}  # by session
         self._looked = 0.0
 
     @property
     def sessions(self) -> list[str]:
-        """That are followed now."""
+        """Return the sessions that are followed now."""
         return list(self._watched)
 
     def poll(self) -> list[Moment]:
-        """What happened since the last time, by the clock; at first what the ends of the files tell."""
+        """Return what happened since the last call, in the order of time; at first what the ends of the files show."""
         now = self._clock()
         if now - self._looked >= LOOK_SECONDS or now < self._looked:
             self._look(now)
@@ -74,7 +74,7 @@ class Tail:
             self._watched[name].look(source)
 
     def _best_sources(self, now: float) -> dict[str, Source]:
-        """By session, of those that are followed."""
+        """Return the best source of each session that is followed."""
         best: dict[str, Source] = {}
         for source in find_sources(self._home, self._remembered):
             is_old = self._session is None and now - source.modified >= LIVE_SECONDS
@@ -91,11 +91,11 @@ class Tail:
             return source.name
         if source.key not in self._ids and (session_id := _read_id(source)):
             self._ids[source.key] = session_id
-        return self._ids.get(source.key, source.name)  # it may be said later
+        return self._ids.get(source.key, source.name)  # the file may name it later
 
 
 def _read_id(source: Source) -> str | None:
-    """The client's id, where it stands only inside."""
+    """Return the client's id, where it is only inside the file."""
     if source.agent:
         return next((session.id for session in _read_session(source)), None)
     log = PartFile(Path(source.path).parent, source.name)
@@ -103,7 +103,7 @@ def _read_id(source: Source) -> str | None:
 
 
 def _rank(source: Source) -> tuple[int, float]:
-    """The one that knows the conversation best; of several the one last written to."""
+    """Return a key that sorts the best witness of the conversation first; of several the one last written to."""
     if source.agent:
         return 0, -source.modified
     path = Path(source.path)
@@ -111,13 +111,13 @@ def _rank(source: Source) -> tuple[int, float]:
 
 
 class _Watched:
-    """One session, through one witness."""
+    """A session that is followed through one witness."""
 
     def __init__(self, name: str, source: Source, before: "_Watched | None") -> None:
         self.source = source
         self.hashes: Counter[int] = before.hashes if before else Counter()  # by the hash of a moment
         self._name = name
-        self._after = before is not None  # another witness told the beginning; its times are others
+        self._after = before is not None  # another witness showed the beginning; its times differ
         self._stamp = ""
         self._files: dict[Path, _File] = {}
         self._wire = Reading()
@@ -138,7 +138,7 @@ class _Watched:
         self._after = False
 
     def _is_new(self, moment: Moment, again: "Counter[int] | None") -> bool:
-        """Of a session that is told as a whole, by how often it says the same; else by the time."""
+        """Whether a moment is new: in a session that is read as a whole, by how often it occurs; else by the time."""
         words = hash((moment.thread, moment.what, moment.text))
         if again is not None:
             again[words] += 1
@@ -151,7 +151,7 @@ class _Watched:
         return new
 
     def _sessions(self) -> Iterator[tuple[Session, bool]]:
-        """The session as a whole, or pieces of it, with what is new."""
+        """Yield the session as a whole, or pieces of it, with what is new."""
         agent = agent_called(self.source.agent)
         if agent and not agent.grows_by_lines:
             if self._stamp != self.source.stamp:
@@ -176,7 +176,7 @@ class _Watched:
 
 
 class _File:
-    """One file that is followed, from near its end."""
+    """A file that is followed, from near its end."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -199,7 +199,7 @@ class _File:
                         entry.raw, "live" if self._live else self.kind or "exchange", self.path.parent
                     )
                 except (msgspec.MsgspecError, SourceError, OSError):
-                    continue  # what is damaged is for `verify`
+                    continue  # damage is for `verify` to report
 
 
 def _start(path: Path) -> int:

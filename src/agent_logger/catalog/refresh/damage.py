@@ -1,4 +1,4 @@
-"""How many lines of a session's files cannot be read: counted when a session is listed or shown, and kept by file."""
+"""How many lines of a session's files cannot be read: counted when a session is listed or shown, and stored by file."""
 
 import os
 import sqlite3
@@ -24,7 +24,7 @@ _count = msgspec.json.Decoder(DamageCount).decode
 
 
 def count_damaged_lines(database: sqlite3.Connection, sessions: Iterable[str] | None) -> None:
-    """Of the sources of these sessions, or of all, that have changed since."""
+    """Count damaged lines of the sources of these sessions, or of all, that have changed since the last count."""
     behind = sources_to_count(database, sessions)
     for start in range(0, len(behind), AT_ONCE):
         _count_in(database, behind[start : start + AT_ONCE])
@@ -55,19 +55,19 @@ def _counts(database: sqlite3.Connection, source: Source) -> Iterator[tuple[Path
         row = database.execute(
             "SELECT position FROM damage_counts WHERE path = ?", (storable(str(path)),)
         ).fetchone()
-        with suppress(OSError, SourceError):  # gone meanwhile, or no file
+        with suppress(OSError, SourceError):  # deleted meanwhile, or not a file
             yield path, count_damage(path, _count(row[0]) if row else None)
 
 
 def files_of(found_source: Source) -> list[Path]:
-    """The files of lines that a source is read from."""
+    """Return the JSONL files that a source is read from."""
     path = Path(found_source.path)
     if found_source.is_of_hooks or found_source.prompts_only:
         return []
     if found_source.agent is None:
         return files_of_log(PartFile(path.parent, found_source.name))
     from agent_logger.catalog.discovery.reader import (
-        open_source,  # the readers are needed only for what has changed
+        open_source,  # imported here: only what has changed needs the readers
     )
 
     try:
@@ -88,6 +88,6 @@ def files_of_log(log: PartFile) -> list[Path]:
 
 
 def _line_files(files: Iterable[Path]) -> list[Path]:
-    """Those of lines, plain or sealed, each once."""
+    """Return the JSONL files, plain or sealed, each once."""
     paths = (foreign.existing(Path(os.path.normpath(path))) for path in files)
     return list(dict.fromkeys(path for path in paths if path and path.suffix in LINE_FILES))

@@ -1,8 +1,8 @@
-"""From what witnesses told to sessions and the ledger, in the database.
+"""Turns what witnesses reported into sessions and the ledger, in the database.
 
-The ledger is a function of all responses; but copies of a response stand only in sessions that have something in
-common. So sessions are kept in families, and a change derives the rows of its family again, and no others. Families
-that something new has joined become one.
+The ledger is a function of all responses; but copies of a response are only in sessions that have something in common.
+So sessions are grouped into families, and a change derives the rows of its family again, and no others. Families that
+something new connects become one.
 """
 
 import hashlib
@@ -60,7 +60,7 @@ LONGEST_SUMMARY = 500  # characters
 
 
 class SourceReading(msgspec.Struct):
-    """A source as it was found, and what it told; or why it could not be read."""
+    """A source as it was found, and what it reported; or why it could not be read."""
 
     source: Source
     batch: ResponseBatch
@@ -70,7 +70,7 @@ class SourceReading(msgspec.Struct):
 def update_families(
     database: sqlite3.Connection, read: Sequence[SourceReading], gone: Sequence[str] = ()
 ) -> None:
-    """Take in what was read, and forget what is gone (its keys). To be called within a transaction."""
+    """Store what was read, and forget what is gone (its keys). Call it within a transaction."""
     changed = json_list([*gone, *(reading.source.key for reading in read)])
     of_changed = "FROM sources WHERE key IN (SELECT value FROM json_each(?))"
     dirty = {name for (name,) in database.execute(f"SELECT session {of_changed}", (changed,))}
@@ -92,7 +92,7 @@ def update_families(
     known_by = sorted((key, source) for source, keys in numbers for key in keys)
     database.executemany(
         "INSERT OR IGNORE INTO response_keys VALUES (?, ?)", known_by
-    )  # sorted, as they lie in the file
+    )  # sorted, as they are in the file
     dirty |= {reading.batch.session for reading in read}
     dirty |= _sessions_with_keys(database, {key for source in fresh.values() for key in source.keys})
     dirty |= _relatives(database, read)
@@ -100,7 +100,7 @@ def update_families(
 
 
 def derive_all(database: sqlite3.Connection) -> None:
-    """All of it, from what is kept: as after a new price list."""
+    """Derive everything again from what is stored, as after a new price list."""
     query = "SELECT family FROM sessions UNION SELECT session FROM sources WHERE session LIKE ? ORDER BY 1"
     names = [name for (name,) in database.execute(query, (f"{NO_SESSION}%",))]
     for start in range(0, len(names), 200):
@@ -108,7 +108,7 @@ def derive_all(database: sqlite3.Connection) -> None:
 
 
 def derive_overdue(database: sqlite3.Connection) -> None:
-    """Sessions with a request that was in flight, and has no answer by now."""
+    """Derive sessions again that have a request which was in flight, and has no answer by now."""
     due = "FROM sources WHERE in_flight_until < ?"
     now = (time.time(),)
     sessions = {name for (name,) in database.execute(f"SELECT session {due}", now)}
@@ -117,7 +117,7 @@ def derive_overdue(database: sqlite3.Connection) -> None:
 
 
 class _Responses:
-    """What a source told, with what it can be found by."""
+    """What a source reported, with the keys to find it by."""
 
     def __init__(self, responses: list[ModelResponse], totals: Sequence[ReportedTotal]) -> None:
         self.responses, self.totals = responses, totals
@@ -125,7 +125,7 @@ class _Responses:
 
 
 def _store_source(database: sqlite3.Connection, reading: SourceReading) -> int:
-    """The number of the source."""
+    """Store a source. Returns its number."""
     found_source, batch = reading.source, reading.batch
     values = (
         storable(found_source.key),
@@ -153,7 +153,8 @@ def _store_source(database: sqlite3.Connection, reading: SourceReading) -> int:
 
 
 def _store_summaries(database: sqlite3.Connection, source: int, batch: ResponseBatch) -> None:
-    """Of a session beside this one, which may have been read before: then it is to be read again."""
+    """Store summaries. Each may describe a session beside this one, which may have been read before and must then be
+    read again."""
     stored = dict(database.execute("SELECT leaf, text FROM summaries WHERE source = ?", (source,)))
     new = {storable(leaf): storable(hidden(text)[:LONGEST_SUMMARY]) for leaf, text in batch.summaries.items()}
     if batch.is_rest:
@@ -168,7 +169,7 @@ def _store_summaries(database: sqlite3.Connection, source: int, batch: ResponseB
 
 
 def _reset_details(database: sqlite3.Connection, sources: Iterable[int]) -> None:
-    """Have the sessions in the same folders read again: their titles may be others."""
+    """Mark the sessions in the same folders to be read again: their titles may change."""
     database.execute(
         """
         UPDATE sessions SET details_stamp = NULL, details_position = NULL WHERE id IN (
@@ -201,13 +202,13 @@ def _times(beginning: Beginning | None) -> tuple[int | None, int | None]:
 
 
 def beginning_of(parent: str | None, first_written: int | None, own_line_after: int | None) -> Beginning:
-    """As the columns of a source have it."""
+    """Build a beginning from the columns of a source."""
     written = None if first_written is None else time_of(first_written)
     return Beginning(forked_from=parent, first_written=written, own_line_after=own_line_after)
 
 
 def _sessions_with_keys(database: sqlite3.Connection, keys: Collection[int]) -> set[str]:
-    """Sessions that have a response with one of these keys."""
+    """Return sessions that have a response with one of these keys."""
     rows = database.execute(
         """
         SELECT DISTINCT session FROM sources WHERE id IN (
@@ -220,7 +221,7 @@ def _sessions_with_keys(database: sqlite3.Connection, keys: Collection[int]) -> 
 
 
 def _relatives(database: sqlite3.Connection, read: Sequence[SourceReading]) -> set[str]:
-    """Sessions that these say they were forked from, and those that say so of these."""
+    """Return the sessions that these name as their parents, and those that name these."""
     rows = database.execute(
         f"SELECT {_PARENT} FROM sources own WHERE key IN (SELECT value FROM json_each(?)) AND parent IS NOT NULL",
         (json_list(reading.source.key for reading in read),),
@@ -243,7 +244,7 @@ _PARENT = """
 
 
 def _with_families(database: sqlite3.Connection, sessions: set[str]) -> set[str]:
-    """These, and all that have something in common with one of them."""
+    """Return these sessions, and all that have something in common with one of them."""
     rows = database.execute(
         """
         SELECT id FROM sessions WHERE family IN (
@@ -275,7 +276,7 @@ class _Source:
 
 
 class _Row(NamedTuple):
-    """A response as the ledger has it, and where it stands."""
+    """A response as the ledger has it, and its place."""
 
     place: LedgerPlace
     entry: LedgerEntry
@@ -291,7 +292,8 @@ class _SessionSources:
 
     @property
     def best(self) -> _Source:
-        """The agent's own file has all threads. Of two copies of it, the one that was written first."""
+        """The best source: the agent's own file, which has all threads. Of two copies of it, the one that was written
+        first."""
         if len(self.sources) == 1:  # as in nearly all of many thousand sessions
             return self.sources[0]
         return min(
@@ -305,7 +307,7 @@ class _SessionSources:
 
 
 def _derive(database: sqlite3.Connection, names: set[str], fresh: Mapping[str, _Responses]) -> None:
-    """The rows of whole families, anew. `fresh`: what is known of sources without asking the database."""
+    """Derive the rows of whole families again. `fresh`: what is known of sources without a query."""
     gathered: dict[str, _SessionSources] = {}
     for session, source in _sources(database, names, fresh):
         gathered.setdefault(session, _SessionSources()).sources.append(source)
@@ -378,7 +380,7 @@ def _replace_rows(database: sqlite3.Connection, sessions: set[str], rows: Sequen
 def _row_ids(
     database: sqlite3.Connection, table: str, rows: Iterable[tuple[str | None, ...]]
 ) -> dict[tuple[str | None, ...], int]:
-    """The numbers of these rows; those that are not there yet get one."""
+    """Return the numbers of these rows; those that do not exist yet get one."""
     columns = COLUMNS[table]
     same = " AND ".join(f"{column} IS ?" for column in columns)
     into = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))}) RETURNING id"
@@ -397,8 +399,8 @@ COLUMNS = {
 
 
 def _find_families(gathered: Mapping[str, _SessionSources]) -> dict[str, str]:
-    """The family of each session: the least name of those that it is joined with, however far. They have a response in
-    common, or one names the other as its parent."""
+    """Return the family of each session: the least name of those that it is connected with, directly or not. Sessions
+    are connected if they have a response in common, or one names the other as its parent."""
     above = {name: name for name in gathered}
 
     def top(name: str) -> str:
@@ -422,7 +424,7 @@ def _find_families(gathered: Mapping[str, _SessionSources]) -> dict[str, str]:
 
 
 class _Descent:
-    """Which session was forked from which, and the place of each in its family, parents first."""
+    """The parent of each forked session, and the place of each in its family, parents first."""
 
     def __init__(self, gathered: Mapping[str, _SessionSources], families: Mapping[str, str]) -> None:
         self.parents: dict[str, str] = {}
@@ -439,8 +441,8 @@ class _Descent:
 
 
 class _Origins:
-    """Where a response stood first: copies may keep its time, so that the ledger cannot tell, but a fork has what its
-    parent had."""
+    """Where a response occurred first: copies may keep its time, so that the ledger cannot tell, but a fork has what
+    its parent had."""
 
     def __init__(self, gathered: Mapping[str, _SessionSources], parents: Mapping[str, str]) -> None:
         self._parents = parents
@@ -495,7 +497,7 @@ def _lineage(name: str, group: _SessionSources) -> Lineage:
 
 
 def _named_parent(name: str, sources: Iterable[_Source]) -> str | None:
-    """As the source says that began first: logs of ours may be several."""
+    """Return the parent that the source names which began first: there may be several logs of ours."""
     named = [source for source in sources if source.parent and source.parent != name]
     return min(named, key=_first_response).parent if named else None
 
@@ -510,7 +512,8 @@ def _first_response(source: _Source) -> tuple[int, str]:
 
 
 def _ledger_values(row: _Row) -> tuple[object, ...]:
-    """As few `None` as can be, and no `bool`: each takes as long to bind as five numbers."""
+    """Return the row's values with as few `None` as possible, and no `bool`: each takes as long to bind as five
+    numbers."""
     _, entry, nano_usd = row
     unpriced = isinstance(nano_usd, str)
     return (
@@ -602,7 +605,7 @@ _UPSERT_SESSION = f"""
 
 
 def _count_inherited(group: _SessionSources) -> int:
-    """Responses of the main thread that its best witness tells of, and that count in another session."""
+    """Return how many responses of the main thread, as the best witness has it, count in another session."""
     counted = {_response_key(entry.message_id, entry.at) for _, entry, _ in group.rows}
     main = {_response_key(row.message_id, micros_of(row.at)) for row in group.best.responses if _is_main(row)}
     return len(main - counted)
@@ -631,7 +634,7 @@ def _project(group: _SessionSources) -> str | None:
 
 
 def _models(group: _SessionSources) -> SessionModels:
-    """Of its own responses; where all are a parent's, of those."""
+    """Return the models of the session's own responses; where all are a parent's, of those."""
     if only := _only_model(group.rows):
         return SessionModels([only], [])
     rows = [
@@ -649,7 +652,8 @@ def _models(group: _SessionSources) -> SessionModels:
 
 
 def _only_model(rows: Sequence[_Row]) -> str | None:
-    """The model that answered in all of these, none of them beside the conversation; `None` if there is no such one."""
+    """Return the model that gave all of these answers, none of them outside the conversation; `None` if there is no
+    such model."""
     models = {entry.kind.model if place.thread != SIDE else None for place, entry, _ in rows}
     only = models.pop() if len(models) == 1 else None
     return None if only == SYNTHETIC else only

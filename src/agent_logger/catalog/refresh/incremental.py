@@ -1,9 +1,9 @@
-"""Reading on in a long session: what was written since, and a little before it, in place of all of it.
+"""Reads a long session incrementally: what was written since, and a little before it, instead of all of it.
 
-A mark is a line of the file behind which a reader comes to the same turns, whether it has read what stands before or
-not. That is tried out when a mark is made. When it is used, whatever could make a difference has the session read as a
-whole: another file in its place, sub-agents that went on, lines older than the mark or hanging off lines before it,
-results of calls before it, a response that goes on.
+A mark is a line of the file after which a reader gets the same turns, whether it has read what is before or not. That
+is checked when a mark is made. When it is used, anything that could make a difference causes the session to be read as
+a whole: another file in its place, sub-agents that continued, lines older than the mark or linked to lines before it,
+results of calls before it, a response that continues.
 """
 
 import dataclasses
@@ -28,13 +28,13 @@ from agent_logger.files.sources import Source
 from agent_logger.model.responses import ModelResponse
 from agent_logger.model.session import MAIN, Session, Turn
 
-LONG_BYTES = 1 << 20  # a shorter file is read as a whole before a mark would be found
+LONG_BYTES = 1 << 20  # a shorter file is read as a whole faster than a mark would be found
 TAIL_BYTES = 1 << 18  # that may be read again and again before the mark moves on
 FIRST_BYTES, MOST_BYTES = 1 << 16, 1 << 24  # at the end of a file, that are searched for the line of a turn
 
 
 class Counts(msgspec.Struct, frozen=True, array_like=True):
-    """What is summed up over a session."""
+    """The counts that are summed over a session."""
 
     tool_calls: int = 0
     errors: int = 0
@@ -56,27 +56,27 @@ class Counts(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Mark(msgspec.Struct, frozen=True, kw_only=True):
-    """Where to read on, and what stands before."""
+    """Where to continue reading, and what comes before."""
 
     position: Position
     size: int = 0  # of the file, when it was last read
     others: str  # the stamp of its sub-agents' files
     exchange: int  # the number of the one that the mark is in
-    turn: int  # the place of the first turn behind it
+    turn: int  # the place of the first turn after it
     at: int  # its time, in microseconds
-    loose: frozenset[str]  # ids of lines before the mark that those behind it hang off
+    loose: frozenset[str]  # ids of lines before the mark that lines after it are linked to
     counts: Counts
     inherited_turns: int = 0  # that count in another session
 
 
 class SessionTail(msgspec.Struct, frozen=True, kw_only=True):
-    """What stands behind a mark: a session whose first exchange and turn have these numbers."""
+    """What comes after a mark: a session whose first exchange and turn have these numbers."""
 
-    mark: Mark  # where to read on the next time
+    mark: Mark  # where to continue the next time
     exchange: int
     turn: int
     session: Session
-    titled: bool  # by the client or a person, behind the mark
+    titled: bool  # by the client or a person, after the mark
     counts: Counts  # of the whole session
 
 
@@ -86,14 +86,14 @@ def counts_of(session: Session) -> Counts:
 
 
 def mark_of(sources: Iterable[Source], session: Session) -> Mark | None:
-    """For a session that was just read; none if it cannot be read on."""
+    """Return a mark for a session that was just read; None if it cannot be read incrementally."""
     source = _single_source(sources)
     inherited = session.inherited.turns if session.inherited else 0
     return _make_mark(source, session, 1, 0, counts_of(session), inherited) if source else None
 
 
 def tail_of(sources: Iterable[Source], mark: Mark, before: Iterable[ModelResponse]) -> SessionTail | None:
-    """What a session has behind its mark; none if it is to be read as a whole. `known`: its responses."""
+    """Return what a session has after its mark; None if it must be read as a whole. `before`: its responses."""
     source = _single_source(sources)
     if source is None or _other_stamps(source) != mark.others:
         return None
@@ -123,7 +123,7 @@ def tail_of(sources: Iterable[Source], mark: Mark, before: Iterable[ModelRespons
 
 
 def _single_source(sources: Iterable[Source]) -> Source | None:
-    """The file of a session that nobody else has seen, and no sealed copy of it."""
+    """Return the file of a session that has no other witness, if it is not a sealed copy."""
     listing = list(sources)
     agent = agent_called(listing[0].agent) if len(listing) == 1 else None
     if agent is None or not agent.reads_on or listing[0].prompts_only:
@@ -137,7 +137,7 @@ def _other_stamps(source: Source) -> str:
 
 
 def _read(found_source: Source, position: Position) -> tuple[Transcript, Position] | None:
-    """What the main file has behind a position, and how far it was read; none if it is another one by now."""
+    """Read what the main file has after a position, and how far it was read; None if it is another file by now."""
     try:
         rest = Rest(Path(found_source.path), position)
         if rest.restarted:
@@ -152,14 +152,14 @@ def _read(found_source: Source, position: Position) -> tuple[Transcript, Positio
 def _is_continuation(transcript: Transcript, mark: Mark) -> bool:
     return (
         micros_of(transcript.session.started) >= mark.at
-        and transcript.loose == mark.loose  # nothing new hangs off lines before, and no missing one has come
-        and not transcript.summaries  # they may be of lines before
+        and transcript.loose == mark.loose  # no new links to lines before, and no missing line was added
+        and not transcript.summaries  # they may describe lines before
         and _is_plain(transcript.session)
     )
 
 
 def _is_plain(session: Session) -> bool:
-    """All of the main thread, and every result with its call."""
+    """Whether all turns are in the main thread, and every result has its call."""
     turns = session.turns
     return (
         bool(turns)
@@ -169,7 +169,7 @@ def _is_plain(session: Session) -> bool:
 
 
 def _open_calls(turn: Turn) -> set[str | None] | None:
-    """The calls that have no result yet; none at all if there is a result without a call."""
+    """Return the calls that have no result yet; None if there is a result without a call."""
     used = {block.id for block in turn.blocks if block.kind == "tool_use"}
     results = {block.id for block in turn.blocks if block.kind == "tool_result"}
     return used - results if results <= used else None
@@ -181,8 +181,8 @@ def _open_calls(turn: Turn) -> set[str | None] | None:
 def _make_mark(
     source: Source, session: Session, exchange: int, turn: int, counts: Counts, inherited_turns: int
 ) -> Mark | None:
-    """At the first turn that may still go on. The session's first exchange and turn have these numbers; the counts are
-    of all there is."""
+    """Make a mark at the first turn that may still continue. The session's first exchange and turn have these numbers;
+    the counts cover the whole session."""
     at = _open_turn(session)
     path = Path(source.path)
     offset = _find_line(path, session.turns[at]) if at is not None else None
@@ -206,7 +206,8 @@ def _make_mark(
 
 
 def _open_turn(session: Session) -> int | None:
-    """The first of the last exchange that waits for a result; else the last of all. None if its line is not known."""
+    """Return the first turn of the last exchange that waits for a result; else the last of all. None if its line is not
+    known."""
     turns = session.turns
     if not turns or session.side_turns:
         return None
@@ -217,7 +218,7 @@ def _open_turn(session: Session) -> int | None:
 
 
 def _find_line(path: Path, turn: Turn) -> int | None:
-    """Where the first line of a turn begins, that stands near the end of the file."""
+    """Return where the first line of a turn begins, if it is near the end of the file."""
     name = f'"{turn.message_id}"'.encode()
     with suppress(SourceError, OSError), foreign.opened(path) as fd:
         size, window = os.fstat(fd).st_size, FIRST_BYTES
@@ -226,21 +227,21 @@ def _find_line(path: Path, turn: Turn) -> int | None:
             data = os.pread(fd, size - start, start)
             foreign.work.bytes += len(data)
             at = data.find(name)
-            if at >= (window // 2 if start else 0):  # else it may stand further up, too
+            if at >= (window // 2 if start else 0):  # else it may also be further up
                 return start + data.rfind(b"\n", 0, at) + 1
             window *= 4
     return None
 
 
 def _is_end(whole: Session, session: Session, at: int) -> bool:
-    """Whether the one is what the other has from this turn on."""
+    """Whether the one session is what the other has from this turn on."""
     inputs, of_all = (
         [exchange.user_input for exchange in each_session.exchanges] for each_session in (whole, session)
     )
     return (
         _is_plain(whole)
         and micros_of(whole.started) != NEVER
-        and whole.ended == session.ended  # lines need not stand in the order of their times
+        and whole.ended == session.ended  # lines need not be in the order of their times
         and whole.turns == session.turns[at:]
         and inputs == [None, *of_all[len(of_all) - len(inputs) + 1 :]]
         and whole.exchanges[-1].end_reason == session.exchanges[-1].end_reason

@@ -1,4 +1,4 @@
-"""What has changed is read for what was billed, and goes into the ledger, some files at a time."""
+"""Reads changed files for what was billed, and adds it to the ledger, some files at a time."""
 
 import sqlite3
 from collections.abc import Container, Iterable, Iterator, Sequence
@@ -15,7 +15,7 @@ from agent_logger.files.follow import Position
 from agent_logger.files.sources import Source
 from agent_logger.files.stored_text import storable
 
-FIRST_READ, MOST_READ = 256, 4096  # sources that are taken in at once
+FIRST_READ, MOST_READ = 256, 4096  # sources that are stored at once
 MOST_RESPONSES = 20_000  # of them
 
 _position = msgspec.json.Decoder(Position).decode
@@ -28,7 +28,8 @@ def ingest(
     removed: frozenset[str],
     progress: Progress | None,
 ) -> int:
-    """Read what has changed and store it. `stored`: keys of sources that the catalog has. In how many portions."""
+    """Read what has changed and store it. `stored`: keys of sources that the catalog has. Returns the number of
+    portions."""
     portions = 0
     total, done = sum(source.size for source in changed), 0
     read = (
@@ -55,7 +56,7 @@ def _read(source: Source, before: ResponseBatch | None) -> SourceReading:
 
 
 def _drop_removed(removed: frozenset[str], reading: SourceReading) -> SourceReading:
-    """Nothing, of a log that turns out to be of a session that was removed."""
+    """Replace the reading of a log by an empty one if the log turns out to be of a session that was removed."""
     if reading.batch.session not in removed:
         return reading
     return SourceReading(reading.source, ResponseBatch(reading.batch.session, None, 0, []), REMOVED)
@@ -87,7 +88,8 @@ def _is_written_over(stamp: str, before: str) -> bool:
 
 
 def _batches(read: Iterable[SourceReading]) -> Iterator[list[SourceReading]]:
-    """Each twice as many as the one before: thousands may be one family, which every batch derives as a whole."""
+    """Yield batches, each twice as large as the one before: thousands of sources may be one family, which every batch
+    derives as a whole."""
     batch: list[SourceReading] = []
     count, most = 0, FIRST_READ
     for reading in read:

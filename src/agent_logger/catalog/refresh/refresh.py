@@ -1,6 +1,6 @@
 """The first pass: what is new or changed is read for what was billed, and goes into the ledger.
 
-What is unchanged by its stamp is not opened; what has grown is read on where its reader can.
+What is unchanged by its stamp is not opened; what has grown is read incrementally where its reader can.
 """
 
 import sqlite3
@@ -20,22 +20,22 @@ from agent_logger.model.prices import price_date
 
 REMOVED = "removed"  # the damage of a log whose session was
 
-Progress = Callable[[int, int], None]  # bytes that are done, and all there are to do
+Progress = Callable[[int, int], None]  # bytes that are done, and all bytes to do
 
 
 class RefreshReport(NamedTuple):
-    """What a refresh found, and what it took."""
+    """What a refresh found, and how much it read."""
 
     sources: int  # that there are
     changed: int  # that were read
     removed: int
     files_opened: int
     bytes_read: int
-    unsealed_since: float  # when a part of a log that is not sealed was last written to, at the earliest
+    unsealed_since: float  # the earliest time that an unsealed part of a log was last written to
 
 
 def refresh(database: sqlite3.Connection, home: Path, progress: Progress | None = None) -> RefreshReport:
-    """What was removed does not come back, whoever still tells of it."""
+    """Take in what has changed. What was removed does not come back, whichever witness still has it."""
     before = (foreign.work.files, foreign.work.bytes)
     scan = _Scan(database, home)
     written = _store_known_changes(database, scan)
@@ -57,7 +57,7 @@ def refresh(database: sqlite3.Connection, home: Path, progress: Progress | None 
 
 
 class _Scan:
-    """What is there, beside what is known of it."""
+    """The sources that exist, compared with what is known of them."""
 
     def __init__(self, database: sqlite3.Connection, home: Path) -> None:
         self.removed = frozenset(tombstones(home))
@@ -84,7 +84,7 @@ class _Scan:
         self.gone = [key for key in state_by_key if key not in there]
 
 
-# What was found of a log holds for its sealed form, but for the files that damaged lines are in.
+# What was found of a log is true of its sealed form, except for the files that damaged lines are in.
 _SEALED = """
     UPDATE sources SET stamp = ?1, size = ?2, closed_stamp = iif(closed_stamp = stamp, ?1, closed_stamp),
         damage_stamp = iif(damage_stamp = stamp AND damaged_lines = 0, ?1, damage_stamp)
@@ -93,7 +93,7 @@ _SEALED = """
 
 
 def _store_known_changes(database: sqlite3.Connection, scan: _Scan) -> int:
-    """What can be said without opening a file. How many changes that was."""
+    """Store what is known without opening a file. Returns how many changes that was."""
     if not (scan.gone or scan.sealed or scan.cache.new):
         return 0
     with transaction(database):
@@ -104,7 +104,7 @@ def _store_known_changes(database: sqlite3.Connection, scan: _Scan) -> int:
             from agent_logger.catalog.refresh.families import update_families
 
             update_families(database, [], scan.gone)
-            database.execute("DELETE FROM folder_hashes")  # one that is gone may be put back as it was
+            database.execute("DELETE FROM folder_hashes")  # one that was deleted may be restored as it was
         count_change(database)
     return 1
 
@@ -116,7 +116,7 @@ class _SourceState(NamedTuple):
 
 
 def _source_states(database: sqlite3.Connection, unchanged: Sequence[str]) -> dict[str, _SourceState]:
-    """By key; but for those in folders that look as they did."""
+    """Return the states of sources by key, except for those in folders that look unchanged."""
     rows = database.execute(
         """
         SELECT key, stamp, read_error, session FROM sources WHERE folder IN (
@@ -130,7 +130,7 @@ def _source_states(database: sqlite3.Connection, unchanged: Sequence[str]) -> di
 
 
 def _is_only_sealed(source: Source, before: _SourceState | None) -> bool:
-    """A log of ours that holds what it held: nothing of it is to be read again."""
+    """Whether a log of ours has the same content in sealed form: nothing of it must be read again."""
     return (
         before is not None
         and source.agent is None
@@ -140,20 +140,21 @@ def _is_only_sealed(source: Source, before: _SourceState | None) -> bool:
 
 
 def _is_changed(source: Source, before: _SourceState | None, removed: frozenset[str]) -> bool:
-    """What could not be read may be readable now; what was removed since is to be forgotten."""
+    """Whether a source must be read. What could not be read may be readable now; what was removed since must be
+    forgotten."""
     if before is None or (before.stamp != source.stamp and not _is_only_sealed(source, before)):
         return True
     return before.damage != REMOVED if before.session in removed else before.damage is not None
 
 
 def state(database: sqlite3.Connection) -> str:
-    """Another one after every change, also in a catalog that was made anew."""
+    """Return a text that differs after every change, also in a catalog that was newly created."""
     (made,) = database.execute("SELECT value FROM properties WHERE name = 'catalog_id'").fetchone()
     return f"{made}:{changes(database)}"
 
 
 def changes(database: sqlite3.Connection) -> int:
-    """Grows with every change that anybody makes."""
+    """Return a number that grows with every change by any process."""
     row = database.execute("SELECT value FROM properties WHERE name = 'change_count'").fetchone()
     return int(row[0]) if row else 0
 
@@ -165,7 +166,7 @@ def count_change(database: sqlite3.Connection) -> None:
 
 
 def _update_prices(database: sqlite3.Connection) -> None:
-    """Costs in the ledger are those of one price list."""
+    """Derive the ledger again if the price list has changed: all its costs come from one price list."""
     row = database.execute("SELECT value FROM properties WHERE name = 'price_date'").fetchone()
     if row and row[0] == price_date():
         return
@@ -202,7 +203,7 @@ def _store_stamps(database: sqlite3.Connection, cache: StampCache) -> None:
 
 
 def _load_folder_hashes(database: sqlite3.Connection, removed: frozenset[str]) -> dict[str, str]:
-    """None after somebody removed a session: whatever tells of it is to be found."""
+    """Return the folder hashes; none after a session was removed: all that shows it must be found."""
     row = database.execute("SELECT value FROM properties WHERE name = 'tombstones'").fetchone()
     if (row[0] if row else "") != _hash_names(removed):
         return {}
@@ -214,8 +215,9 @@ def _hash_names(removed: frozenset[str]) -> str:
 
 
 def _store_folder_hashes(database: sqlite3.Connection, scan: _Scan, written: int) -> None:
-    """Once all that is in these folders was taken in, and if nobody else wrote meanwhile: who looked before us may have
-    put down what it saw then. A folder with a file that cannot be read is looked at every time."""
+    """Store the hashes, once all that is in these folders was taken in, and if no other process wrote meanwhile: one
+    that looked before us may have stored what it saw then. A folder with a file that cannot be read is looked at every
+    time."""
     if scan.cache.looks == scan.folder_hashes:
         return
     query = "SELECT DISTINCT folder FROM sources WHERE read_error IS NOT NULL AND read_error <> ?"

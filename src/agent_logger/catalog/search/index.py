@@ -1,11 +1,11 @@
 """The index for full-text search: tables of SQLite's FTS5 that hold words and no texts.
 
-Texts stay in the files. A row of `texts` says where one stands; a row of an index without one in `texts` is dead, and
-found by nobody. A fork begins with a copy of what it was forked from: one row of an index stands for both.
+Texts stay in the files. A row of `texts` says where a text is; a row of an index without one in `texts` is dead, and
+never found. A fork begins with a copy of what it was forked from: one row of an index stands for both.
 
 Indexes are shards: one that has grown enough is followed by the next, and one of which a fifth is dead is dropped, and
-its sessions are indexed again. What was removed for good takes its shard with it at once, for words cannot be taken out
-of an index one by one.
+its sessions are indexed again. A session that is removed for good takes its shards with it at once, because words
+cannot be removed from an index one by one.
 """
 
 import sqlite3
@@ -35,7 +35,7 @@ class IndexedSession(NamedTuple):
     texts: Sequence[Text]  # all, or those from a turn on
     relatives: Sequence[str] = ()
     since: tuple[int, int] = (0, NO_TURN)  # the numbers of its exchange and its own
-    mark: bytes | None = None  # where it can be read on
+    mark: bytes | None = None  # where reading can continue
 
 
 class TextPosition(NamedTuple):
@@ -45,7 +45,7 @@ class TextPosition(NamedTuple):
 
 
 class IndexHit(NamedTuple):
-    """A text that an index has found, and where it stands: in one session, or in forks of it too."""
+    """A text that an index has found, and where it is: in one session, or in forks of it too."""
 
     places: tuple[TextPosition, ...]
     kind: int
@@ -61,12 +61,12 @@ def stamps(database: sqlite3.Connection) -> dict[str, str]:
 
 
 def marks(database: sqlite3.Connection) -> dict[str, bytes]:
-    """Of sessions that can be read on: where."""
+    """Return where sessions that can be read incrementally continue."""
     return dict(database.execute("SELECT session, position FROM indexed_sessions WHERE position IS NOT NULL"))
 
 
 def complete_state(database: sqlite3.Connection) -> str | None:
-    """The state of the catalog that all texts are in the index of."""
+    """Return the state of the catalog whose texts are all in the index."""
     row = database.execute("SELECT value FROM properties WHERE name = 'catalog_state'").fetchone()
     return row[0] if row else None
 
@@ -77,7 +77,7 @@ def store_complete_state(database: sqlite3.Connection, state: str) -> None:
 
 
 def index(database: sqlite3.Connection, entries: Iterable[IndexedSession], gone: Iterable[str] = ()) -> None:
-    """Take these in, and forget those that are gone; all at once, or nothing of it."""
+    """Index these sessions, and forget those that are gone; all at once, or nothing of it."""
     with transaction(database):
         database.execute("DELETE FROM properties")
         for session in gone:
@@ -91,7 +91,7 @@ def index(database: sqlite3.Connection, entries: Iterable[IndexedSession], gone:
 
 
 def erase(database: sqlite3.Connection, sessions: Iterable[str]) -> None:
-    """No word of these is left; others that shared a shard with them are to be indexed again."""
+    """Remove every word of these sessions; others that shared a shard with them must be indexed again."""
     with transaction(database):
         database.execute("DELETE FROM properties")
         shards: set[int] = set()
@@ -103,7 +103,7 @@ def erase(database: sqlite3.Connection, sessions: Iterable[str]) -> None:
 
 
 def _shards_of(database: sqlite3.Connection, session: str) -> set[int]:
-    """The shards that have a text of the session."""
+    """Return the shards that have a text of the session."""
     query = """
         SELECT DISTINCT index_row >> ? FROM texts
         WHERE session = (SELECT id FROM indexed_sessions WHERE session = ?)
@@ -114,8 +114,8 @@ def _shards_of(database: sqlite3.Connection, session: str) -> set[int]:
 def matches(
     database: sqlite3.Connection, match: str, *, error: bool, sessions: str | None, limit: int
 ) -> list[IndexHit]:
-    """The rows that match, the best first, and of equals the newer one. `sessions`: a list of them in JSON, if only
-    those are wanted."""
+    """Return the rows that match, the best first, and of equals the newer one. `sessions`: a JSON list of them, to
+    search only those."""
     shards = [shard for (shard,) in database.execute("SELECT id FROM shards ORDER BY id DESC")]
     rows = [
         row for shard in shards for row in _matches_in_shard(database, shard, match, error, sessions, limit)
@@ -127,7 +127,7 @@ MONTH = 30 * 86_400_000.0  # milliseconds; what was said now counts twice, and h
 
 
 def failed_calls(database: sqlite3.Connection, *, sessions: str | None, limit: int) -> list[IndexHit]:
-    """Tool calls that failed, the newest first."""
+    """Return tool calls that failed, the newest first."""
     query = f"""
         SELECT {_PLACES}, kind, at, result_at, is_error, hash, 0.0
         FROM texts JOIN indexed_sessions ON indexed_sessions.id = texts.session
@@ -145,7 +145,7 @@ def _read_hit(row: Sequence[Any]) -> IndexHit:
     return IndexHit(tuple(sorted(_places(row[0]))), *row[1:])
 
 
-MOST_MATCHES = 10_000  # of a shard that are looked at: with more of them, words tell nothing apart
+MOST_MATCHES = 10_000  # of a shard that are looked at: with more of them, words distinguish nothing
 
 
 def _matches_in_shard(
@@ -195,7 +195,7 @@ class _Shard:
         rows: list[tuple[int, ...]] = []
         for text in texts:
             digest = text.hash
-            # That of a copy, each for one text of a session; else a new one.
+            # The row of a copy, each for one text of a session; else a new one.
             copies = copied.get((digest, text.at, text.kind)) if copied else None
             rows.append((copies.pop() if copies else self._add(text), session, *_columns(text), digest))
         self._rows += rows
@@ -203,7 +203,7 @@ class _Shard:
             self._rows_by_session[entry.session] = rows
 
     def _add(self, text: Text) -> int:
-        """The number of its row."""
+        """Add a text. Returns the number of its row."""
         self._words.append(text)
         return (self._shard << SHARD) + self._first + len(self._words) - 1
 
@@ -228,7 +228,7 @@ class _Shard:
             "UPDATE shards SET rows = rows + ?, text_bytes = text_bytes + ?, next_row = next_row + ? WHERE id = ?",
             grown,
         )
-        # Last, and at once: with every other statement in between, SQLite writes out the words it has gathered.
+        # Last, and at once: any other statement in between makes SQLite write out the words it has gathered.
         words = (
             (number, space_words(text.text), space_words(text.tool), space_words(text.file))
             for number, text in enumerate(texts, self._first)
@@ -250,7 +250,7 @@ def _columns(text: Text) -> tuple[int, ...]:
 
 
 def _register(database: sqlite3.Connection, entry: IndexedSession) -> tuple[int, Sequence[Text]]:
-    """The number of the session, and its texts that are not in the index yet. The others stay where they are."""
+    """Return the number of the session, and its texts that are not in the index yet. The others stay where they are."""
     row = database.execute("SELECT id FROM indexed_sessions WHERE session = ?", (entry.session,)).fetchone()
     if row is None:
         insert = "INSERT INTO indexed_sessions (session, stamp, position) VALUES (?, ?, ?) RETURNING id"
@@ -263,7 +263,7 @@ def _register(database: sqlite3.Connection, entry: IndexedSession) -> tuple[int,
 
 
 def _reuse_rows(database: sqlite3.Connection, session: int, entry: IndexedSession) -> list[Text]:
-    """Those of the texts that have no row yet; the rows of the others are kept, and rows without a text removed."""
+    """Return the texts that have no row yet; the rows of the others are kept, and rows without a text removed."""
     rows_by_hash = _rows_by_hash(database, session, entry.since)
     new: list[Text] = []
     rest: list[tuple[int, ...]] = []
@@ -290,7 +290,7 @@ def _rows_by_hash(database: sqlite3.Connection, session: int, since: tuple[int, 
 
 
 def _growing_shard(database: sqlite3.Connection) -> tuple[int, int]:
-    """The shard that grows, and the number of its next row."""
+    """Return the shard that grows, and the number of its next row."""
     row = database.execute("SELECT id, next_row, text_bytes FROM shards ORDER BY id DESC LIMIT 1").fetchone()
     if row and row[2] < SHARD_TEXT_BYTES:
         return row[0], row[1]
@@ -313,7 +313,7 @@ def _forget(database: sqlite3.Connection, session: str) -> None:
 
 
 def _remove(database: sqlite3.Connection, session: int, rows: Sequence[int]) -> None:
-    """What a fork has too is not dead."""
+    """Remove rows. A row that a fork also uses is not dead."""
     given = json_list(rows)
     database.execute(
         "DELETE FROM texts WHERE session = ? AND index_row IN (SELECT value FROM json_each(?))",
@@ -336,7 +336,7 @@ def _drop_dead(database: sqlite3.Connection) -> None:
 
 
 def _drop(database: sqlite3.Connection, shard: int) -> None:
-    """All sessions that have a text in it are to be indexed again, as a whole."""
+    """Drop a shard. All sessions that have a text in it must be indexed again, as a whole."""
     query = """
         SELECT session FROM indexed_sessions
         WHERE id IN (SELECT session FROM texts WHERE index_row >= ? AND index_row < ?)

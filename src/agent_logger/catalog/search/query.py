@@ -1,6 +1,6 @@
-"""What a person types to search, and what the index is asked then.
+"""What a person types to search, and the query that the index gets for it.
 
-Words must all be there; `"in quotes"` one behind the other, to the end if the quote is not closed; `begin*` as
+Words must all be there; `"in quotes"` one after the other, to the end if the quote is not closed; `begin*` as
 beginnings. `tool:Bash`, `file:login.py`, `project:`, `agent:` and `is:error` say where. Everything else is a word,
 whatever it would mean to a database.
 """
@@ -22,7 +22,7 @@ EXAMPLES = {
 
 _PIECE = re.compile(r'(?:(?P<field>[a-z]+):)?(?:"(?P<phrase>[^"]*)"?|(?P<word>[^\s"]+))(?P<star>\*)?')
 _BARE = re.compile(rf"({'|'.join(EXAMPLES)}):")
-_WORD = re.compile(r"[^\W]+")  # what the index takes for one, near enough: letters, digits, `_`
+_WORD = re.compile(r"[^\W]+")  # what the index takes for a word, nearly: letters, digits, `_`
 _NO_TEXT = re.compile("[\x00-\x1f\ud800-\udfff]")
 
 
@@ -40,7 +40,7 @@ class Query:
 
 
 def read(typed: str) -> Query:
-    """Raises `ValueError`, with a line for a person, if a field is not said to be anything."""
+    """Read a query. Raises `ValueError`, with a line for a person, if a field has no value."""
     query = Query()
     for piece in list(_PIECE.finditer(_NO_TEXT.sub(" ", typed)))[:MOST_WORDS]:
         name, text = piece["field"], piece["phrase"] if piece["phrase"] is not None else piece["word"]
@@ -83,7 +83,7 @@ def _take_words(query: Query, name: str | None, words: list[str], star: bool) ->
 
 
 def _pattern(words: list[str], *, star: bool) -> str:
-    """Of the same words in a text. Where words are not spaced, there is no edge to one."""
+    """Return a pattern for the same words in a text. Where words are not spaced, a word has no edge."""
     pattern, before = "", ""
     for word in words:
         apart = r"\W*" if UNSPACED.search(before[-1:] + word[0]) else r"\W+"

@@ -1,4 +1,4 @@
-"""Searching all sessions, and keeping the index up with them."""
+"""Searches all sessions, and keeps the index up to date with them."""
 
 import re
 import sqlite3
@@ -33,14 +33,14 @@ from agent_logger.catalog.summary import Hit
 from agent_logger.files.sources import Source
 from agent_logger.files.stored_text import storable
 
-MOST_ROUNDS = 10  # as long as others find more to read
-BATCH_BYTES = 24_000_000  # of texts that are taken in at once
+MOST_ROUNDS = 10  # as long as other processes find more to read
+BATCH_BYTES = 24_000_000  # of texts that are indexed at once
 SESSION_BYTES = 2_000  # that a session takes beside its texts: there may be very many with next to none
 KIND = {INPUT: "input", TEXT: "text", THINKING: "thinking", TOOL: "tool_use"}
 
 
 class Coverage(NamedTuple):
-    """How much of what there is the index covers, in bytes of files."""
+    """How much of all sessions the index covers, in bytes of files."""
 
     done: int
     total: int
@@ -53,8 +53,8 @@ class Coverage(NamedTuple):
 def outdated_sessions(
     catalog: sqlite3.Connection, texts: sqlite3.Connection, *, details: bool = False
 ) -> list[OutdatedSession]:
-    """Sessions that are not in the index as they are now, the one last active first; and, if these are asked for too,
-    those whose details are not known."""
+    """Return sessions whose files are newer than the index, the one last active first; and, with `details`, those whose
+    details are not known."""
     stamps = text_index.stamps(texts)
     rows = catalog.execute(
         "SELECT id, stamp, size, details_stamp FROM sessions ORDER BY last_active DESC, id"
@@ -79,7 +79,7 @@ def index(
     progress: Progress | None = None,
     seconds: float = float("inf"),
 ) -> bool:
-    """Take in what is behind, and its details. Whether all of it could be done in that time."""
+    """Index what is outdated, and read its details. Returns whether all of it could be done in that time."""
     until = time.monotonic() + seconds
     for _ in range(MOST_ROUNDS):
         if text_index.complete_state(texts) == state(catalog):
@@ -87,7 +87,7 @@ def index(
         if not _index_outdated(catalog, texts, progress, until):
             return False
         before = state(catalog)
-        # What has died may have taken others along, and somebody may have found more meanwhile.
+        # Dropped shards may have included other sessions, and another process may have found more meanwhile.
         if not outdated_sessions(catalog, texts, details=True):
             text_index.store_complete_state(texts, before)
     return text_index.complete_state(texts) == state(catalog)
@@ -120,7 +120,8 @@ def _drop_gone(catalog: sqlite3.Connection, texts: sqlite3.Connection) -> None:
 
 
 def relatives(catalog: sqlite3.Connection) -> dict[str, list[str]]:
-    """Of each session that has some: those that have responses in common with it, as forks have."""
+    """Return the relatives of each session that has some: sessions that have responses in common with it, as forks
+    have."""
     families: dict[str, list[str]] = {}
     rows = catalog.execute(
         """
@@ -136,7 +137,7 @@ def relatives(catalog: sqlite3.Connection) -> dict[str, list[str]]:
 
 
 def tail_texts(tail: SessionTail) -> list[Text]:
-    """With the numbers that they have in the whole session."""
+    """Return the texts with the numbers that they have in the whole session."""
     return [
         replace(
             text,
@@ -192,7 +193,7 @@ class _Batch:
 def search(
     catalog: sqlite3.Connection, texts: sqlite3.Connection, search_query: query.Query, limit: int
 ) -> list[Hit]:
-    """The best first: by the words, and of equals the newer one."""
+    """Search, the best hit first: by the words, and of equals the newer one."""
     sessions = _sessions_within(catalog, search_query)
     if search_query.match:
         match = " AND ".join(search_query.match)
@@ -256,8 +257,8 @@ def _sessions(catalog: sqlite3.Connection, hits: Sequence[IndexHit]) -> dict[str
 def _merge_copies(
     hits: Sequence[IndexHit], sessions: Mapping[str, _Session]
 ) -> Iterator[tuple[IndexHit, list[TextPosition]]]:
-    """Each text with its places in a family, that in the session which the others were forked from first. What is in
-    one row of the index goes by what was found first, and sessions may have become relatives, or strangers, since."""
+    """Yield each text with its places in a family, beginning with the session that the others were forked from. The
+    rows of an index reflect what was found first, and sessions may have become relatives, or unrelated, since."""
     groups: dict[tuple[object, ...], tuple[IndexHit, dict[str, list[TextPosition]]]] = {}
     for hit in hits:
         for place in hit.places:
@@ -273,7 +274,7 @@ def _merge_copies(
 
 
 def _sort_places(places: Sequence[TextPosition], sessions: Mapping[str, _Session]) -> list[TextPosition]:
-    """The place in the session that the others were forked from, and then those."""
+    """Return the place in the session that the others were forked from, and then those."""
     in_family = {name: session.place for name, session in sessions.items()}
     return sorted(places, key=lambda place: (in_family.get(place.session, 0), place))
 

@@ -1,4 +1,4 @@
-"""The text around words that were found: out of the files, by the time that stands in its lines.
+"""The text around words that were found: from the files, by the time in their lines.
 
 Where a line cannot be found so, the session is read.
 """
@@ -24,7 +24,7 @@ AROUND = 60  # characters before the first word that was found
 LONGEST = 200  # characters of a snippet
 MOST_LINES = 20  # with the same time
 MOST_FILE_BYTES = 1 << 30
-WINDOW = 64 << 10  # bytes of a file that are looked through
+WINDOW = 64 << 10  # bytes of a file that are searched
 STAMP = b'"timestamp":"'
 
 
@@ -34,8 +34,8 @@ class Snippet(NamedTuple):
 
 
 def in_files(hit: IndexHit, files: Iterable[Path], words: Sequence[re.Pattern[str]]) -> Snippet | None:
-    """From the lines of the time that the text is of; none if no such line has all the words. Without words: what a
-    tool was given, and answered."""
+    """Return a snippet from the lines that have the text's time; None if no such line has all the words. Without words:
+    the input and the result of a tool."""
     times = [_format_time(time) for time in (hit.at, hit.until) if time]
     lines = (line for path in files for line in _lines(path, times))
     if not words:
@@ -59,7 +59,7 @@ def in_session(
 
 
 def snippet(text: str, words: Sequence[re.Pattern[str]]) -> Snippet:
-    """Where most words are near each other, without keys, and in one line."""
+    """Make a snippet where most words are near each other, without keys, and in one line."""
     visible = " ".join(hidden(text).split())
     places = sorted(match.span() for word in words for match in word.finditer(visible))
     start = max(0, _densest_place(places) - AROUND)
@@ -84,7 +84,7 @@ def _densest_place(places: Sequence[tuple[int, int]]) -> int:
 
 
 def _drop_overlaps(marks: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Without those that begin within another."""
+    """Drop marks that begin within another."""
     end = 0
     for low, high in marks:
         if low >= end:
@@ -102,7 +102,7 @@ def _format_time(milliseconds: int) -> bytes:
 
 def _lines(path: Path, times: Sequence[bytes]) -> Iterator[Any]:
     with (
-        suppress(OSError, SourceError, ValueError),  # gone, or empty
+        suppress(OSError, SourceError, ValueError),  # deleted, or empty
         foreign.opened(path) as fd,
         mmap.mmap(fd, 0, access=mmap.ACCESS_READ) as data,
     ):
@@ -111,7 +111,8 @@ def _lines(path: Path, times: Sequence[bytes]) -> Iterator[Any]:
 
 
 def _lines_of_time(data: mmap.mmap, time: bytes) -> Iterator[Any]:
-    """Lines of a time stand together, near enough to where they would if all were in the order of time."""
+    """Yield the lines of a time. They are close together, near where they would be if all lines were in the order of
+    time."""
     low, high = _find_time(data, time.strip(b'"'))
     at, count = data.find(time, low, high), 0
     if at < 0:
@@ -125,7 +126,7 @@ def _lines_of_time(data: mmap.mmap, time: bytes) -> Iterator[Any]:
 
 
 def _find_time(data: mmap.mmap, time: bytes) -> tuple[int, int]:
-    """Where lines of that time are, if those before it are older and those behind it newer."""
+    """Return where lines of that time are, if those before are older and those after newer."""
     low, high = 0, len(data)
     while high - low > WINDOW:
         middle = (low + high) // 2
@@ -138,7 +139,8 @@ def _find_time(data: mmap.mmap, time: bytes) -> tuple[int, int]:
 
 
 def _tool_texts(line: Any) -> Iterator[str]:
-    """Of a line of Claude Code's: of an edit the file and the first line that is new; else all there is."""
+    """Yield the texts of tools in a line of Claude Code's: of an edit the file and the first new line; else
+    everything."""
     message = line.get("message") if isinstance(line, dict) else None
     content = message.get("content") if isinstance(message, dict) else None
     for block in content if isinstance(content, list) else ():

@@ -1,4 +1,4 @@
-"""What of a session can be searched: what was typed, said and thought, and each call of a tool with its result."""
+"""The searchable texts of a session: what was typed, said and thought, and each call of a tool with its result."""
 
 import re
 from collections.abc import Mapping
@@ -17,15 +17,15 @@ INPUT, TEXT, THINKING, TOOL = range(4)
 KINDS: Mapping[str, int] = {"text": TEXT, "thinking": THINKING}
 NO_TURN = -1
 
-MOST_CHARACTERS = 1 << 20  # of one text; what stands behind them in a longer one is not found
+MOST_CHARACTERS = 1 << 20  # of one text; what comes after them in a longer one is not found
 DEEPEST = 50  # levels of a tool's input
 COLOURS = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"
-)  # of a terminal: they end with a letter, which the word behind them begins with
+)  # of a terminal: they end with a letter, and the next word would begin with it
 
 
-class Text(msgspec.Struct, frozen=True, gc=False):  # quicker to make than a tuple with names
-    """Redacted. Times are milliseconds, and by them its lines are found again; 0 where they are not known."""
+class Text(msgspec.Struct, frozen=True, gc=False):  # faster to make than a named tuple
+    """A redacted text. Times are milliseconds, and serve to find its lines again; 0 where they are not known."""
 
     exchange: int
     turn: int  # its place in `Session.turns`; -1 for what a person typed
@@ -39,7 +39,7 @@ class Text(msgspec.Struct, frozen=True, gc=False):  # quicker to make than a tup
 
     @property
     def hash(self) -> int:
-        """The same for the same text."""
+        """A number that equal texts have in common."""
         return crc32(self.text.encode(), self.kind) << 24 ^ len(self.text)
 
 
@@ -48,13 +48,13 @@ def texts_of(session: Session) -> list[Text]:
     together = BORDER.join([piece for text in texts for piece in (text.text, text.tool, text.file)])
     redacted = hidden(COLOURS.sub("", together) if "\x1b" in together else together)
     if redacted is together and _replace_surrogates(redacted) is redacted:
-        return texts  # as nearly all are: with nothing to hide, and of whole characters
+        return texts  # nearly always: nothing to hide, and no halves of characters
     pieces = iter(_split(_replace_surrogates(redacted), texts))
     return [replace(text, text=next(pieces), tool=next(pieces), file=next(pieces)) for text in texts]
 
 
 def _split(redacted: str, texts: list[Text]) -> list[str]:
-    """One by one, if what is hidden seems to reach over two of them."""
+    """Split the texts again, redacting one by one if something hidden seems to extend over two of them."""
     parts = redacted.split(BORDER)
     if len(parts) == 3 * len(texts):
         return parts
@@ -121,7 +121,8 @@ def _milliseconds(at: datetime | None) -> int:
 
 
 def _replace_surrogates(text: str) -> str:
-    """Halves of characters are in files of some, and in no database. The very text, if there are none."""
+    """Replace halves of characters: some files have them, and no database can. Returns the same object if there are
+    none."""
     if text.isascii():
         return text
     try:

@@ -1,7 +1,7 @@
 """What the index takes for a word.
 
 Chinese and Japanese have no blanks between words, and Korean joins others to them. There each character is a word of
-its own, in the index as in what is looked for, and a word of several is a phrase.
+its own, in the index as in a query, and a word of several is a phrase.
 """
 
 import re
@@ -16,10 +16,10 @@ BEGIN, END = rf"(?<![^\W{_RANGES}])", rf"(?![^\W{_RANGES}])"  # of a word of oth
 
 
 def space_words(text: str) -> str:
-    """The text with blanks around each such character."""
+    """Put blanks around each such character."""
     if text.isascii() or not text.encode("utf-8", "replace").translate(None, _BEFORE):
         return text
     return UNSPACED.sub(r" \g<0> ", text)
 
 
-_BEFORE = bytes(range(0xE3))  # what they have none of: a dash or a tick should not cost what a search takes
+_BEFORE = bytes(range(0xE3))  # they begin with higher bytes: a dash or a tick must not cost a search

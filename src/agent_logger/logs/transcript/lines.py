@@ -1,7 +1,7 @@
-"""Lines from outside in a transcript: how one becomes a record of a log, and a record it again.
+"""Lines from outside in a transcript: how a line becomes a record of a log, and a record becomes the line again.
 
-A line that has the type of one of our own records is kept inside a record, so whatever is appended comes back, and
-nothing else does.
+A line that has the type of one of our own records is wrapped in a record, so every appended line is returned, and
+nothing else is.
 """
 
 from typing import Any
@@ -20,7 +20,7 @@ def record_of(message: Message) -> AnyRecord:
 
 
 def message_of(record: object) -> Message | None:
-    """None if the record is ours, also one that is newer than this."""
+    """Return the line of a record; None if the record is ours, also if it is newer than this."""
     if isinstance(record, Verbatim):
         return _object(record.line.encode())
     message = _object(record.raw) if isinstance(record, Unknown) else None

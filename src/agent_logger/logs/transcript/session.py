@@ -1,4 +1,4 @@
-"""From the logs of a transcript to its session: the main one, and those of its sub-agents beside it."""
+"""Reads the logs of a transcript into its session: the main one, and those of its sub-agents beside it."""
 
 from collections.abc import Callable
 
@@ -15,7 +15,7 @@ from agent_logger.protocols.jsonl import JsonEntry
 
 Read = Callable[[PartFile], list[Message]]
 
-META = "agent_metadata"  # stands in an agent's log for what the client has in a file beside it
+META = "agent_metadata"  # in an agent's log: what the client has in a file beside it
 
 
 def session_of_log(log: PartFile, header: SessionHeader | None, read: Read) -> Session:
@@ -32,7 +32,8 @@ def session_of_log(log: PartFile, header: SessionHeader | None, read: Read) -> S
 
 
 def _agents_of(log: PartFile) -> list[PartFile]:
-    """In no folder that is a link: a transcript must not lead us out of its folder."""
+    """Return the logs of sub-agents, but from no folder that is a link: a transcript must not lead us out of its
+    folder."""
     folder = log.folder / log.name / "subagents"
     if folder.is_symlink() or folder.parent.is_symlink():
         return []
@@ -46,6 +47,6 @@ def _file(name: str, messages: list[Message]) -> File:
 
 
 def _meta(messages: list[Message]) -> str | None:
-    """The last one: it is written again when a session is resumed."""
+    """Return the last metadata: it is written again when a session is resumed."""
     meta = next((message for message in messages[::-1] if message.get("type") == META), None)
     return encode(meta).decode() if meta else None

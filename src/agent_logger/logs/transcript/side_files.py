@@ -1,7 +1,7 @@
 """What is too long for the line of a message: whole in a file beside the transcript, its beginning in the line.
 
-`<session>/tool-results/<tool call>.txt` holds a text, `.json` any other value. The line keeps the first 2 KB as the
-client words it, with the path and the size, and `persistedOutputs` says which of its values stand in files. The file is
+`<session>/tool-results/<tool call>.txt` holds a text, `.json` any other value. The line keeps the first 2 KB in the
+client's wording, with the path and the size, and `persistedOutputs` says which of its values are in files. The file is
 written before the line that names it.
 """
 
@@ -33,7 +33,7 @@ Place = tuple[str | int, ...]  # keys and indices, from the message
 
 
 class Persisted(msgspec.Struct, frozen=True):
-    """One value of a line that stands in a file."""
+    """A value of a line that is stored in a file."""
 
     at: list[str | int]
     file: str  # below the session's folder
@@ -44,9 +44,11 @@ _marks = msgspec.json.Decoder(list[Persisted])
 
 
 def lightened(message: Message, folder: Path, written: Callable[[Path], None]) -> Message:
-    """The message as its line has it; `folder` is the session's. Where a file cannot be written, the line is long.
+    """Return the message as its line has it; `folder` is the session's. Where a file cannot be written, the line is
+    long.
 
-    `written` is told each file, to sync it before the line. `ValueError`: the message has our mark already.
+    `written` is called with each file, to sync it before the line. Raises `ValueError` if the message has our mark
+    already.
     """
     if MARK in message:
         raise ValueError(f"`{MARK}` of a message is not for you to say")
@@ -64,7 +66,7 @@ def lightened(message: Message, folder: Path, written: Callable[[Path], None]) -
 
 
 def whole(message: Message, folder: Path) -> Message:
-    """The message as it was given. What is in a file that is gone, or not what it was, stays as the line has it."""
+    """Return the message as it was given. A value whose file is gone, or was changed, stays as the line has it."""
     marks = _marks_of(message)
     for mark in marks:
         with suppress(OSError, ValueError, LookupError, TypeError):
@@ -73,7 +75,7 @@ def whole(message: Message, folder: Path) -> Message:
 
 
 def persisted_files(message: Message) -> list[str]:
-    """The files that a line of a transcript names, below the session's folder."""
+    """Return the files that a line of a transcript names, below the session's folder."""
     return [mark.file for mark in _marks_of(message) if _FILE.fullmatch(mark.file)]
 
 
@@ -88,7 +90,7 @@ def _marks_of(message: Message) -> list[Persisted]:
 
 
 def _payloads(message: Message) -> Iterator[tuple[Place, str, Any]]:
-    """Results of tools, and what progress is told with: where each stands, and what its file may be called."""
+    """Yield results of tools, and the fields of progress messages: the place of each, and a name for its file."""
     inner = message.get("message")
     content = inner.get("content") if isinstance(inner, dict) else None
     own = str(message.get("tool_use_id") or message.get("toolUseID") or message.get("uuid"))
@@ -112,7 +114,8 @@ def _tool_results(content: list[Any], message_name: str) -> Iterator[tuple[Place
 
 
 def _replaced(value: Any, place: Place, new: Any) -> Any:
-    """A copy of the value with another one at this place. `LookupError`, `TypeError`: it has no such place."""
+    """Return a copy of the value with another one at this place. Raises `LookupError`, `TypeError` if it has no such
+    place."""
     if not place:
         return new
     copied: Any = dict(value) if isinstance(value, dict) else list(value)
@@ -130,7 +133,7 @@ def _preview(text: str, path: Path) -> str:
 
 
 def _write(folder: Path, name: str, text: str, kind: str) -> str:
-    """Returns what it is called; a name that is taken gets a number. Raises `OSError`."""
+    """Write a file. Returns its name; a name that is taken gets a number. Raises `OSError`."""
     if folder.is_symlink() or folder.parent.is_symlink():
         raise OSError(f"{folder} is a link")
     platform.make_folder(folder)
@@ -154,7 +157,7 @@ def _create(folder: Path, name: str, kind: str) -> tuple[platform.Held, str]:
 
 
 def _read(folder: Path, mark: Persisted) -> Any:
-    """`ValueError`: it is not what was written."""
+    """Read a value from its file. Raises `ValueError` if it is not what was written."""
     if not _FILE.fullmatch(mark.file) or folder.is_symlink() or (folder / FOLDER).is_symlink():
         raise ValueError(mark.file)
     fd = os.open(folder / mark.file, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)

@@ -1,6 +1,6 @@
 """What a model answered to a call, from the record of its response.
 
-The recorder has rejoined most answers already. What it could not read, and what older logs do not have, is read from
+The recorder has already assembled most answers. What it could not read, and what older logs do not have, is read from
 the stored bytes; so is how an answer ended, where the record does not say it.
 """
 
@@ -20,7 +20,7 @@ _NOT_ENDED_WELL = ("failed", "cancelled")  # words of the responses API
 
 
 def answer_of(response: Response, dialect: Dialect, *, websocket: bool = False) -> Answer | None:
-    """None if there is no message: an error, or no answer at all."""
+    """Return the answer; None if there is no message: an error, or no answer at all."""
     message = value_of(response.message) if response.message else None
     if message is not None and response.stop_reason is not None and response.complete is not False:
         answer = _stored_answer(response, message)

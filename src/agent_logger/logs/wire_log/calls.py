@@ -1,4 +1,4 @@
-"""The calls of a wire log while it is read: threads, exchanges, and what came of each call."""
+"""The calls of a wire log while it is read: threads, exchanges, and the outcome of each call."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -17,8 +17,8 @@ class LoggedCall:
     dialect: Dialect | None
     websocket: bool
     started: datetime | None
-    model: str | None = None  # that was asked for
-    exchange: "ExchangeCalls | None" = None  # none: it stands outside
+    model: str | None = None  # that was requested
+    exchange: "ExchangeCalls | None" = None  # none: it is outside of exchanges
     ended: datetime | None = None
     open: bool = True
     retried: bool = False
@@ -55,7 +55,7 @@ class ExchangeCalls:
         )
 
     def _ending(self, *, last: bool) -> tuple[bool, str | None]:
-        """Whether the agent came to the end of its work, and how it ended; no reason: it is at it still."""
+        """Whether the agent finished its work, and how it ended; the reason is None while it is still working."""
         calls = self.main_calls()
         if not calls or any(call.open for call in calls):
             return False, None if last else "input"
@@ -70,7 +70,7 @@ class ExchangeCalls:
 
 
 def _waits(turn: Turn) -> bool:
-    """For the client, to run a tool; what the provider ran has its result in the answer."""
+    """Whether the client has to run a tool; a tool that the provider ran has its result in the answer."""
     results = {block.id for block in turn.blocks if block.kind == "tool_result"}
     uses = [block for block in turn.blocks if block.kind == "tool_use"]
     return turn.stop_reason == "pause_turn" or any(use.id not in results for use in uses)
@@ -78,7 +78,7 @@ def _waits(turn: Turn) -> bool:
 
 @dataclass(slots=True)
 class CallThread:
-    """Where a thread of the conversation stands."""
+    """The state of a thread of the conversation."""
 
     messages: int = 0  # of its last request
     uses: dict[str, tuple[Block, LoggedCall]] = field(
@@ -91,10 +91,10 @@ class CallThread:
         uses = {block.id: (block, call) for block in blocks if block.kind == "tool_use" and block.id}
         self.latest = call
         self.uses.update(uses)
-        self.answered.difference_update(uses)  # some servers give the same ids in every answer
+        self.answered.difference_update(uses)  # some servers use the same ids in every answer
 
     def attach(self, result: Block, at: datetime | None, *, orphans: bool) -> None:
-        """To the turn that called the tool, once; or, if that is not known, to the latest."""
+        """Attach a result to the turn that called the tool, once; or, if that is not known, to the latest."""
         if result.id and result.id in self.answered:
             return
         called = result.id if result.id in self.uses else self._by_name(result)
@@ -108,6 +108,7 @@ class CallThread:
         call.results.append(replace(result, id=called or result.id, at=at))
 
     def _by_name(self, result: Block) -> str | None:
-        """Gemini's calls have no id; its client gives them one, but only in the history that it sends back."""
+        """Find a call by its name. Gemini's calls have no id; its client gives them one, but only in the history that
+        it sends back."""
         keys = (key for key, (use, _) in self.uses.items() if "#" in key and use.name == result.name)
         return next(keys, None) if result.name else None

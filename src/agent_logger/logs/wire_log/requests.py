@@ -1,7 +1,7 @@
-"""What a call asked the model, in the words of no dialect; and what is new in that since the call before.
+"""What a call sent to the model, independent of the API; and what is new in it since the call before.
 
-Agents send their whole history again with every call. To a reader only the difference says something: the messages
-that came to it, and a system prompt or tools that are not what they were.
+Agents send their whole history again with every call. Only the difference matters to a reader: the messages that were
+added, and a system prompt or tools that have changed.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ from agent_logger.providers.blocks.registry import message_blocks
 from agent_logger.providers.lenient import fitting
 from agent_logger.providers.registry import Dialect, dialect_of
 
-# Moves to the newest block with every call, and says nothing of the conversation.
+# Moves to the newest block with every call, and is not part of the conversation.
 CACHE_MARK = "cache_control"
 
 
@@ -47,11 +47,11 @@ class Change:
 
 
 class Changes(msgspec.Struct, frozen=True, kw_only=True):
-    """Of a call, against the one before it in its thread. Nothing is said of what stayed."""
+    """What changed in a call since the one before it in its thread. What is unchanged is left out."""
 
     since: str  # that call
     unchanged: int = msgspec.field(name="kept")  # messages at the beginning that are the same
-    dropped: int  # messages behind them that are gone
+    dropped: int  # messages after them that are gone
     messages: Sequence[SentMessage] = ()  # that are new
     model: Change | None = None
     system: Change | None = None
@@ -61,7 +61,7 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def asked_of(request: Request, provider: str) -> RequestView | None:
-    """None for a call that asks no model, or whose body cannot be read."""
+    """Return what a call sent; None for a call to no model, or whose body cannot be read."""
     dialect = dialect_of(provider, request.path)
     body = body_of(request)
     question = dialect.question(body, request.path) if dialect else None
@@ -77,7 +77,7 @@ def asked_of(request: Request, provider: str) -> RequestView | None:
 
 
 def changes(before: RequestView, after: RequestView, since: str) -> Changes:
-    """`since`: the name of the call before."""
+    """Compare two calls. `since`: the name of the call before."""
     same = 0 if after.goes_on_from else _same(before.messages, after.messages)
     both = before.tools.keys() & after.tools.keys()
     return Changes(
@@ -107,14 +107,14 @@ def _same(before: Sequence[SentMessage], after: Sequence[SentMessage]) -> int:
 
 
 def _comparable(message: SentMessage) -> Any:
-    """Where the cache's mark leaves, a lone text block may become a text."""
+    """Return a message for comparison. When the cache's mark moves on, a single text block may become a text."""
     fields = _unmarked(message.raw)
     content = fields.get("content") if isinstance(fields, dict) else None
     return {**fields, "content": [{"type": "text", "text": content}]} if isinstance(content, str) else fields
 
 
 def _unmarked(value: Any) -> Any:
-    """Without the marks of the cache: on messages and tools, on their blocks, and on those in results of tools."""
+    """Remove the marks of the cache: on messages and tools, on their blocks, and on those in results of tools."""
     if isinstance(value, list):
         return [_unmarked(item) for item in value]
     if not isinstance(value, dict):
@@ -140,11 +140,11 @@ class _Tool(msgspec.Struct):
 
 class _Body(msgspec.Struct):
     tools: list[Any] | None = None
-    request: "_Body | None" = None  # Code Assist puts a request into one
+    request: "_Body | None" = None  # Code Assist wraps the request
 
 
 def _tools(body: bytes) -> Iterator[tuple[str, Any]]:
-    """By name, as they were sent."""
+    """Yield the tools by name, as they were sent."""
     read = fitting(_Body, value_of(body.decode("utf-8", "replace")))
     for given in (read.request or read).tools or ():
         declared = fitting(_Tool, given).declared

@@ -1,6 +1,6 @@
-"""What the records of a wire log mean: the session that its calls make.
+"""Reads the records of a wire log into the session that its calls make.
 
-Agents send their whole history again with every call. So of a request only the new messages are read: they hold the
+Agents send their whole history again with every call. So only the new messages of a request are read: they hold the
 results of the tools that the last answer of its thread called, or what a person typed, which begins an exchange. The
 answer is a turn of the exchange that was in flight when its request came.
 
@@ -35,13 +35,13 @@ from agent_logger.providers.registry import Dialect, dialect_of
 
 WIRE: frozenset[Witness] = frozenset({"wire"})
 COMPACTION = "compaction"  # the reason of a rewrite
-SHORT_ID = 16  # characters; the ids of some local servers are used again and again
+SHORT_ID = 16  # characters; some local servers reuse their ids
 
 
 def session_of(records: Iterable[object], name: str = "") -> Session:
-    """The session of a log, from all its records in order; a branch's parent's come before its own.
+    """Return the session of a log, from all its records in order; for a branch, those of its parents come first.
 
-    `name` is the log's, for the session that has no other. Whatever is in the records, nothing is raised.
+    `name` is the log's, for a session that has no other. Nothing is raised, whatever is in the records.
     """
     reading = Reading()
     for record in records:
@@ -50,7 +50,7 @@ def session_of(records: Iterable[object], name: str = "") -> Session:
 
 
 class Reading:
-    """A wire log while it is read: give it all records in order, and ask for the session at any time."""
+    """A wire log while it is read: pass it all records in order, and get the session at any time."""
 
     def __init__(self) -> None:
         self._start: WireStart | None = None
@@ -102,7 +102,7 @@ class Reading:
         )
 
     def _see(self, ts: str) -> datetime | None:
-        """The time of a record, in a form that can be compared with others."""
+        """Return the time of a record, in a form that can be compared with others."""
         time = time_of(ts)
         if time is None:
             return None
@@ -137,7 +137,7 @@ class Reading:
         earlier.append(call)
 
     def _place(self, call: LoggedCall, dialect: Dialect, record: Request) -> ExchangeCalls:
-        """The exchange that a call belongs to, after its new messages went to where they belong."""
+        """Return the exchange that a call belongs to, after assigning its new messages."""
         question = dialect.question(body_of(record), record.path)
         messages = question.messages if question else ()
         call.model = question.model if question else None
@@ -146,7 +146,7 @@ class Reading:
         current = self._exchanges[-1] if self._exchanges else None
         if prompt is not None and not (current and _is_again(current, prompt)):
             return self._begin(prompt, call)
-        if current is None:  # the log does not have its beginning, but the history may
+        if current is None:  # the log lacks its beginning, but the history may have it
             return self._begin(_latest_prompt(dialect, messages) if call.thread == MAIN else None, call)
         return current
 
@@ -157,8 +157,8 @@ class Reading:
     def _new(
         self, call: LoggedCall, dialect: Dialect, messages: Sequence[msgspec.Raw]
     ) -> list[MessageContent]:
-        """The messages behind the model's last one. Results of tools may also stand further up, between what
-        is not the model's and what the client says in its name."""
+        """Return the messages after the model's last one. Results of tools may also be further up, between messages
+        that are not the model's and what the client says in its name."""
         thread = self._threads.setdefault(call.thread, CallThread())
         new = list(takewhile(lambda message: by_of(dialect, message) != "model", reversed(messages)))[::-1]
         first = len(messages) - len(new)
@@ -178,14 +178,14 @@ class Reading:
         call = self._open.pop(record.seq, None) or self._lost_call(record)
         if call is None or call.dialect is None:
             return
-        call.ended = max(call.started, ended) if call.started and ended else ended  # clocks are set back
+        call.ended = max(call.started, ended) if call.started and ended else ended  # clocks may be set back
         call.open = False
         answer = answer_of(record, call.dialect, websocket=call.websocket)
         if answer:
             self._answered(call, call.dialect, answer, record.request_id)
 
     def _lost_call(self, record: Response) -> LoggedCall | None:
-        """Nobody knows where an answer belongs whose request is lost; it was billed, though."""
+        """Return a side call for an answer whose request is lost: its place is unknown, but it was billed."""
         message = value_of(record.message) if record.message else None
         if message is None:
             return None
@@ -201,7 +201,7 @@ class Reading:
         ]
         error = answer.error.name if answer.error else None
         if not blocks and not answer.usage and (error or answer.complete or answer.stop_reason):
-            return  # a failure, told in the form of an answer
+            return  # a failure in the form of an answer
         call.turn = Turn(
             message_id=message_id,
             request_id=request_id,
@@ -221,7 +221,8 @@ class Reading:
         self._threads.setdefault(call.thread, CallThread()).answer(call, blocks)
 
     def _unique(self, message_id: str | None) -> str | None:
-        """Each call is a response of its own, also where servers count to 999 and begin again."""
+        """Return the message id, or None if it was used before: each call is a response of its own, also where servers
+        count to 999 and start again."""
         if message_id is None or len(message_id) >= SHORT_ID:
             return message_id
         if message_id in self._short_ids:
@@ -231,15 +232,15 @@ class Reading:
 
 
 def _settled(block: Block, at: int, message_id: str | None, time: datetime | None) -> Block:
-    """With its time; and a tool call that has no id, as Gemini's, with one that its result can have too."""
+    """Set the block's time; and give a tool call without an id, such as Gemini's, one that its result can have too."""
     if block.kind == "tool_use" and not block.id:
         block = replace(block, id=f"{message_id or ''}#{at}")
     return replace(block, at=time)
 
 
 def _prompt(new: Sequence[MessageContent]) -> str | None:
-    """What a person typed, behind the results of tools. In one message with them stand texts of the client, unless
-    the person has interrupted it."""
+    """Return what a person typed, after the results of tools. Texts in one message with results are the client's,
+    unless the person has interrupted it."""
     texts: list[str] = []
     for content in new:
         if content.results:
@@ -259,6 +260,6 @@ def _latest_prompt(dialect: Dialect, messages: Sequence[msgspec.Raw]) -> str | N
 
 
 def _is_again(current: ExchangeCalls, prompt: str) -> bool:
-    """The same prompt is the same exchange as long as no attempt at it has succeeded."""
+    """Whether the prompt repeats the current exchange: it does as long as no attempt at it has succeeded."""
     answered = any(call.turn and call.turn.complete for call in current.main_calls())
     return current.user_input == prompt and not answered

@@ -1,9 +1,9 @@
-"""What a session's file shows of its own beginning, so that a fork is told from the session it was forked from.
+"""What a session's file shows of its own beginning, to tell a fork from the session it was forked from.
 
-A fork begins with a copy of its parent's lines, with their ids and times. Two things remain of the order in which the
-files were written. A fork that is begun with a prompt has lines of its own (`queue-operation`) before the copy, so that
+A fork begins with a copy of its parent's lines, with their ids and times. Two traces remain of the order in which the
+files were written. A fork that is started with a prompt has lines of its own (`queue-operation`) before the copy, so
 the times in its file run backwards there. And only conversation lines are copied: what the client notes between them,
-in lines without an id, stands in the file of the parent alone.
+in lines without an id, is in the parent's file alone.
 """
 
 from datetime import datetime
@@ -15,7 +15,7 @@ from agent_logger.agents.claude_code.transcript.turns import time_of
 
 
 class Beginning(msgspec.Struct, frozen=True, kw_only=True):
-    """`None` where the file does not tell."""
+    """How a session's file begins. A field is `None` where the file does not say."""
 
     forked_from: str | None = None  # the session that its lines name
     first_written: datetime | None = (
@@ -25,7 +25,7 @@ class Beginning(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing that is written later can change it."""
+        """Whether nothing that is written later can change this."""
         return self.first_written is not None and self.own_line_after is not None
 
 
@@ -46,9 +46,9 @@ class _Line(Protocol):
 
 
 class BeginningReader:
-    """Give it the lines of a main file in their order, as long as `is_open`.
+    """Reads the lines of a main file in order, as long as `is_open`.
 
-    `before` is what was read of the file earlier, with so many `responses`, if this goes on from there.
+    `before` is what was read of the file earlier, with that many `responses`, if this reader continues from there.
     """
 
     def __init__(self, before: Beginning | None = None, responses: int = 0) -> None:
@@ -62,7 +62,7 @@ class BeginningReader:
         self.is_open = not (before and before.is_complete)
 
     def see(self, line: _Line, response: str | None) -> None:
-        """`response`: the message id, if the line is of a response of the main thread."""
+        """Read one line. `response`: the message id, if the line belongs to a response of the main thread."""
         if self._forked_from is None and line.forked_from is not None:
             fork = line.forked_from
             self._forked_from = None if isinstance(fork, str) else fork.session_id

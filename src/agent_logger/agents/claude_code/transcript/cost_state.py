@@ -1,7 +1,7 @@
-"""The total that Claude Code writes into a session's file when it ends: what all of the session took, by model.
+"""The total that Claude Code writes into a session's file when it ends: what the whole session used, by model.
 
-It counts what the file does not tell of: compactions, titles. It goes on over processes, and holds what a fork took
-along. After a kill it begins again from less, and then has nothing beyond the responses.
+The total counts calls that the file does not show: compactions, titles. It continues over processes, and includes what
+a fork copied. After a kill it restarts from a lower value, and then has nothing beyond the responses.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +24,8 @@ class BilledAnswer(NamedTuple):
 def total_of(
     models: Mapping[str, Counted], before: Iterable[BilledAnswer], others: Iterable[BilledAnswer]
 ) -> ClientTotal | None:
-    """`before`: the responses before it in its file; `others`: in the files of sub-agents."""
+    """Return the client's total. `before`: the responses before it in its file; `others`: those in the files of
+    sub-agents."""
     counted = [ModelTotal(model=name, usage=counted.usage) for name, counted in models.items()]
     covered = _billed(before)
     times = [answer.at for answer in covered if answer.at]
@@ -48,6 +49,6 @@ def _billed(answers: Iterable[BilledAnswer]) -> list[BilledAnswer]:
 
 
 def covered_by(total: ClientTotal | None, answers: Sequence[BilledAnswer]) -> int:
-    """How many of these stood before the total that an earlier reading found."""
+    """Return how many of these answers precede the total that an earlier reading found."""
     ids = set(total.message_ids) if total else set()
     return max((at + 1 for at, answer in enumerate(answers) if answer.message_id in ids), default=0)

@@ -1,4 +1,4 @@
-"""The exchanges of a Claude Code session while its files are read, and what begins one."""
+"""The exchanges of a Claude Code session while its files are read, and what starts one."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -22,7 +22,7 @@ class ExchangeLines:
     user_input: str | None
     origin: str | None
     started: datetime | None
-    is_command: bool = False  # of the client's, which has put a prompt of its own in its place
+    is_command: bool = False  # a command of the client, which has replaced it with a prompt of its own
     turns: list[TurnLines] = field(default_factory=list)
     interrupted: bool = False
     stopped: bool = False  # by a limit
@@ -48,7 +48,7 @@ class ExchangeLines:
         )
 
     def _ending(self, *, last: bool) -> tuple[bool, str | None]:
-        """Whether the agent came to the end of its work, and how it ended; no reason: it is at it still."""
+        """Whether the agent finished its work, and how it ended; the reason is None while it is still working."""
         turns = [turn for turn in self.turns if turn.failed or turn.model != SYNTHETIC]
         turn = turns[-1] if turns else None
         if self.interrupted or (turn and turn.aborted):
@@ -64,7 +64,7 @@ class ExchangeLines:
 
 
 def prompt_of(record: UserRecord, blocks: Sequence[Block]) -> str | None:
-    """What a person typed; none if the line is the client's. Beside results of tools stand texts of the client."""
+    """Return what a person typed; None if the line is the client's. Texts beside tool results are the client's."""
     if record.is_meta or record.is_compact_summary:
         return None
     texts = [block.text for block in blocks if block.kind == "text"]
@@ -76,7 +76,7 @@ def prompt_of(record: UserRecord, blocks: Sequence[Block]) -> str | None:
 
 
 def command_of(record: UserRecord, blocks: Sequence[Block]) -> str | None:
-    """The client's command that a person typed, with what was given to it."""
+    """Return the client's command that a person typed, with its arguments."""
     text = blocks[0].text if len(blocks) == 1 and not record.is_meta else ""
     name = _COMMAND.search(text) if text.lstrip().startswith("<command-") else None
     if name is None:
@@ -86,7 +86,7 @@ def command_of(record: UserRecord, blocks: Sequence[Block]) -> str | None:
 
 
 def origin_of(record: UserRecord) -> str | None:
-    """Who began an exchange, when it was not a person: a task that ended, or a program through the SDK."""
+    """Return what began an exchange that a person did not begin: a task that ended, or a program through the SDK."""
     kind = record.origin.kind if isinstance(record.origin, InputOrigin) else record.origin
     if kind and kind != "human":
         return kind
@@ -94,7 +94,7 @@ def origin_of(record: UserRecord) -> str | None:
 
 
 def queued(prompt: Any) -> str | None:
-    """What a person typed while the agent was at work: a text, or blocks."""
+    """Return what a person typed while the agent was working: a text, or blocks."""
     if isinstance(prompt, str):
         return typed([prompt])
     parts = prompt if isinstance(prompt, list) else []
@@ -109,8 +109,8 @@ def queued(prompt: Any) -> str | None:
 def placed(
     exchanges: Sequence[ExchangeLines], agents: Iterable[AgentLines], joins: Joins
 ) -> list[list[TurnLines]]:
-    """The turns of each exchange: those of a sub-agent behind the turn that started it; of one that nobody
-    started, behind all that was said when it began."""
+    """Return the turns of each exchange. The turns of a sub-agent follow the turn that started it; if no turn did, they
+    go to the end of the exchange in which the sub-agent began."""
     left = {agent.id: agent for agent in agents}
     turns = [_with_agents(exchange.turns, joins, left) for exchange in exchanges]
     for agent in list(left.values()) if exchanges else ():
@@ -120,7 +120,8 @@ def placed(
 
 
 def _with_agents(turns: Iterable[TurnLines], joins: Joins, left: dict[str, AgentLines]) -> list[TurnLines]:
-    """Takes the agents it places out of `left`, so none is placed twice, whatever their files say of each other."""
+    """Insert the agents' turns. Takes the agents it places out of `left`, so none is placed twice, whatever their files
+    say of each other."""
     if not left:
         return list(turns)
     placed: list[TurnLines] = []

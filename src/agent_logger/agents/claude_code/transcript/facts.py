@@ -1,4 +1,4 @@
-"""What the files of a Claude Code session tell beside the conversation: where and when, titles, compactions, files."""
+"""What the files of a Claude Code session say beside the conversation: where and when, titles, compactions, files."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -25,7 +25,7 @@ from agent_logger.model.session import Compaction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileState:
-    """A file as it was at a time. `hash` is the client's, or SHA-256 of the content where that stood in the line."""
+    """A file as it was at a time. `hash` is the client's, or SHA-256 of the content if the line holds the content."""
 
     path: str
     at: datetime | None
@@ -35,9 +35,7 @@ class FileState:
 @dataclass(slots=True)
 class Facts:
     began: datetime | None = None
-    ended: datetime | None = (
-        None  # the last line that a person or an agent is the reason of; else the last one
-    )
+    ended: datetime | None = None  # the last line caused by a person or an agent; else the last line
     is_ended_by_bookkeeping: bool = True
     session_id: str | None = None
     cwd: str | None = None
@@ -46,7 +44,8 @@ class Facts:
     files: list[FileState] = field(default_factory=list)
 
     def see(self, record: SessionRecord, at: datetime | None, *, is_bookkeeping: bool) -> None:
-        """What every line may tell: where and when. Clients note things long after a session, as when it is opened."""
+        """Note what every line may say: where and when. Clients also write lines long after a session, as when it is
+        opened."""
         if at:
             if self.began is None or at < self.began:
                 self.began = at
@@ -114,7 +113,7 @@ class Titles:
         self.summaries: dict[str, str] = {}  # by the line they end at
         self._custom: str | None = None
         self._own: str | None = None
-        self._summary: str | None = None  # that does not say of what
+        self._summary: str | None = None  # a summary that does not name its line
 
     def take(self, record: SessionRecord) -> None:
         if isinstance(record, TitleRecord):
@@ -128,8 +127,8 @@ class Titles:
                 self._summary = record.summary
 
     def title(self, tree: Tree, others: Mapping[str, str]) -> str | None:
-        """Summaries often stand in the file of the session that was begun next: `others` are those. Of several, the one
-        of the latest line counts."""
+        """Return the session's title. Summaries are often in the file of the session that was started next: `others`
+        are those. Of several, the one for the latest line counts."""
         return self._custom or self._own or self._summary or self._of_lines(tree, others)
 
     def _of_lines(self, tree: Tree, others: Mapping[str, str]) -> str | None:

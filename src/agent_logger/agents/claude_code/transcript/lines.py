@@ -1,9 +1,9 @@
-"""From the bytes of a line of Claude Code's to its record.
+"""Decodes a line of Claude Code's into its record.
 
-Nearly every line is decoded once, straight into its type, and what the type does not name is passed over. A line that
-does not fit its type, or is no JSON to msgspec, is read again as any value, and each field that fits is taken: one odd
-field does not lose the others. If the same line stands in the file whole, that one counts. What cannot be read at all
-is `Damage`, with its place. Nothing here raises.
+Nearly every line is decoded once, straight into its type, and fields that the type does not name are skipped. A line
+that does not fit its type, or that msgspec does not accept as JSON, is read again as any value, and each field that
+fits is taken: one odd field does not lose the others. If the file also has the same line intact, that one counts. What
+cannot be read at all becomes `Damage`, with its place. Nothing here raises.
 """
 
 import json
@@ -42,7 +42,8 @@ _head = msgspec.json.Decoder(_Head)
 
 
 def type_of(data: bytes) -> str:
-    """The type of a line, by its first fields, else by all of it; empty if that cannot be told. It may be damaged."""
+    """Return the type of a line, by its first fields, else by all of it; empty if it cannot be determined. The line may
+    be damaged."""
     if match := _TYPE.match(data):
         return match[1].decode("utf-8", "replace")
     try:
@@ -52,12 +53,13 @@ def type_of(data: bytes) -> str:
 
 
 def _are_objects(lines: list[bytes]) -> bool:
-    """Whether each begins and ends as one. Then none goes on in the next line: within one no `{` follows a `}`."""
+    """Whether each line begins and ends as an object. Then no object continues in the next line: within one no `{`
+    follows a `}`."""
     return {line[:1] for line in lines} <= {b"{"} and {line[-2:] for line in lines} <= {b"}\n"}
 
 
 class RecordReader(Generic[S]):
-    """Reads lines into one type, or into the fields of it that fit."""
+    """Reads lines into one type, or into those of its fields that fit."""
 
     def __init__(self, record: type[S]) -> None:
         self._record = record
@@ -71,7 +73,7 @@ class RecordReader(Generic[S]):
             return None
 
     def all_exact(self, portion: bytes) -> list[S] | None:
-        """The same for whole lines at once; none if any of them is odd."""
+        """Decode several whole lines at once; None if any of them is odd."""
         lines = lines_in(portion)
         if not is_utf8(portion) or not _are_objects(lines):
             return None
@@ -94,7 +96,7 @@ def reader_of(kind: str) -> RecordReader[Any]:
 
 
 def records_of(file: File) -> Iterator[AnyRecord | Damage | Torn]:
-    """Every record of a file; those of unknown types are `OtherRecord`s."""
+    """Yield every record of a file; those of unknown types are `OtherRecord`s."""
     copies = WholeCopies(file)
     for line in lines_of(file):
         if not isinstance(line, Line):
@@ -112,7 +114,7 @@ def id_of(record: AnyRecord) -> str | None:
 
 
 class WholeCopies:
-    """The lines of a file that are as they should be, looked for when the first one comes that is not."""
+    """The intact lines of a file, collected when the first odd line is read."""
 
     def __init__(self, file: File) -> None:
         self._file = file
@@ -120,7 +122,7 @@ class WholeCopies:
 
     def have(self, kind: str, uuid: str | None) -> bool:
         if uuid is None or (self._file.chunks is None and isinstance(self._file.entries, Iterator)):
-            return False  # nobody can tell, or read it again
+            return False  # it has no id, or the file cannot be read again
         if self._identities is None:
             records = (read(data) for data in raw_lines_of(self._file))
             self._identities = {(record.type, id_of(record)) for record in records if record}
@@ -129,14 +131,14 @@ class WholeCopies:
 
 _ROLE = b'"role":"'
 _BEHIND = len(_ROLE)
-ROLE_WITHIN = 1000  # bytes: in front of it stand ids, which are short
+ROLE_WITHIN = 1000  # bytes: before it are ids, which are short
 _BY_ROLE = {b"a": ("assistant", _readers["assistant"].decode), b"u": ("user", _readers["user"].decode)}
 
 
 def read(data: bytes) -> AnyRecord | None:
-    """The record of a line that is as it should be, and nearly all are.
+    """Return the record of a well-formed line, as nearly all are.
 
-    Its type is guessed by the role, which stands before the long texts where `type` may stand behind them.
+    The type is guessed by the role, which comes before the long texts, while `type` may come after them.
     """
     at = data.find(_ROLE, 0, ROLE_WITHIN)
     guess = _BY_ROLE.get(data[at + _BEHIND : at + _BEHIND + 1]) if at >= 0 else None
@@ -152,14 +154,14 @@ def read(data: bytes) -> AnyRecord | None:
 
 def _read_by_type(data: bytes) -> AnyRecord | None:
     kind = type_of(data)
-    # What is passed over is looked at, too.
+    # Skipped values must be valid UTF-8, too.
     record: AnyRecord | None = reader_of(kind).exact(data) if is_utf8(data) else None
     return None if _is_odd(record) else record
 
 
 def _is_odd(record: AnyRecord | None) -> bool:
-    """Samples of the specification have `message` twice: a text, and an object with the usage alone. A line that was
-    damaged may have none. A usage may be told in other words than the API's."""
+    """Whether the record needs the slower reader. Samples of the specification have `message` twice: a text, and an
+    object with the usage alone. A damaged line may have none. A usage may have other names than the API's."""
     if type(record) is not AssistantRecord:
         return False
     message = record.message
@@ -189,7 +191,8 @@ def _oddly(entry: JsonEntry) -> AnyRecord | None:
 
 
 def readable(entry: JsonEntry) -> dict[str, Any] | None:
-    """The object of a line that msgspec refuses, made safe to keep; none if it is none, or nested too deeply."""
+    """Return the object of a line that msgspec refuses, made safe to keep; None if it is not an object, or nested too
+    deeply."""
     if not isinstance(entry.value, dict):
         return None
     try:
@@ -199,7 +202,7 @@ def readable(entry: JsonEntry) -> dict[str, Any] | None:
 
 
 def _with_usage_in_known_words(line: dict[str, Any]) -> dict[str, Any]:
-    """As the API says it: then it fits, or nothing of it does."""
+    """Rename the usage to the API's names: then it fits as a whole, or not at all."""
     changed = {}
     if "usage" in line:
         changed["usage"] = _known_usage(line["usage"])
@@ -214,7 +217,7 @@ def _known_usage(usage: Any) -> Any:
 
 
 def _both_messages(entry: JsonEntry) -> dict[str, Any]:
-    """The value of a line; a text and an object that are both called `message` are joined."""
+    """Decode a line; a text and an object that are both called `message` are joined."""
     value = fields_of(entry.value)
     message = value.get("message")
     if not isinstance(message, dict) or "content" in message or entry.raw.count(b'"message"') < 2:
@@ -228,7 +231,7 @@ def _both_messages(entry: JsonEntry) -> dict[str, Any]:
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """The fields of an object as they stand, repeated ones too."""
+    """The fields of an object in order, including repeated ones."""
 
 
 # ---------------------------------------------------------------- whose
@@ -243,7 +246,7 @@ _SESSION = re.compile(rb'"sessionId":"([^"\\]*)"')  # for a line that is cut
 
 
 def session_of_line(data: bytes) -> str | None:
-    """The session that a line, or the beginning of one, says it is of."""
+    """Return the session that a line, or the beginning of one, names."""
     try:
         return _session.decode(data).session_id
     except REFUSED:

@@ -1,9 +1,9 @@
-"""Requests in a session's files that no answer follows: something was billed for them, and nobody wrote down how much.
+"""Requests in a session's files that no answer follows: they were billed, and no line says how much.
 
 Before each call Claude Code writes a line `api-request`. An answer follows it; or an error of the API, which bills
-nothing; or another request, as after an error that the client does not write down. If nothing does, the connection was
-lost, a person interrupted the answer, or the client was killed. When the client ends it writes a total, which has what
-was lost and interrupted. What a killed client was told is in no total.
+nothing; or another request, as after an error that the client does not write down. If nothing follows, the connection
+was lost, a person interrupted the answer, or the client was killed. When the client ends it writes a total, which
+includes lost and interrupted answers. What a killed client received is in no total.
 """
 
 from collections.abc import Iterable
@@ -30,7 +30,7 @@ _params, _error = msgspec.json.Decoder(_Params), msgspec.json.Decoder(_Error)
 
 
 def model_of(params: msgspec.Raw) -> str | None:
-    """The model that a request names."""
+    """Return the model that a request names."""
     try:
         return _params.decode(params).model if params else None
     except REFUSED:
@@ -53,17 +53,17 @@ class UnansweredRequest(NamedTuple):
 
 
 class RequestReader:
-    """Call it for the lines of a file in their order.
+    """Reads the lines of a file in order; call its methods for each.
 
-    `known` is what was read of the file earlier, if this goes on from there.
+    `requests` are those that were read of the file earlier, if this reader continues from there.
     """
 
     def __init__(self, requests: Iterable[UnansweredRequest] = ()) -> None:
-        self._earlier = list(requests)  # lost, or of a killed client
+        self._earlier = list(requests)  # lost requests, or those of a killed client
         self._last = self._earlier.pop() if self._earlier and self._earlier[-1].is_open else None
         self._lost: list[UnansweredRequest] = []  # the client may have counted them
         self._killed: list[UnansweredRequest] = []
-        self.must_reread = False  # whether a total has what was known before cannot be told
+        self.must_reread = False  # it is unknown whether a total includes the earlier requests
 
     def request(self, at: datetime | None, model: str | None, exchange: int | None = None) -> None:
         if self._last and not self._last.is_open:
@@ -71,28 +71,28 @@ class RequestReader:
         self._last = UnansweredRequest(at, model, is_open=True, exchange=exchange)
 
     def answer(self) -> None:
-        """A response of the model, or an error that the API sent in its place."""
+        """Note a response of the model, or an error that the API sent in its place."""
         self._last = None
 
     def interruption(self) -> None:
-        """The connection was lost, or the next prompt stands here."""
+        """Note that the connection was lost, or that the next prompt is here."""
         if self._last and self._last.is_open:
             self._last = self._last._replace(is_open=False)
 
     def restart(self) -> None:
-        """The client was started again, and found a conversation whose last message has no answer."""
+        """Note that the client was started again, and found a conversation whose last message has no answer."""
         if self._last:
             self._killed.append(self._last._replace(is_open=False))
             self._last = None
 
     def total(self) -> None:
-        """The client has ended, and written its total."""
+        """Note that the client has ended, and written its total."""
         self.must_reread = self.must_reread or bool(self._earlier)
         self._lost.clear()
         self._last = None
 
     def error(self, error: msgspec.Raw) -> None:
-        """A call failed, as a system line says."""
+        """Note a failed call that a system line reports."""
         if is_refusal(error):
             self.answer()
         else:
@@ -103,7 +103,7 @@ class RequestReader:
 
 
 def total_of_request(request: UnansweredRequest) -> ClientTotal:
-    """It took something, and nobody knows how much."""
+    """Return the request as a total: it used tokens, and no line says how many."""
     return ClientTotal(
         witness="transcript",
         models=(ModelTotal(model=request.model, usage=None),),
@@ -114,7 +114,7 @@ def total_of_request(request: UnansweredRequest) -> ClientTotal:
 
 
 def request_of_total(total: ClientTotal) -> UnansweredRequest | None:
-    """None: it is the client's total of a session."""
+    """Return the request that a total stands for; None if it is the client's total of a session."""
     if not total.is_request:
         return None
     return UnansweredRequest(total.started, total.models[0].model, is_open=total.ended is None)
@@ -123,8 +123,8 @@ def request_of_total(total: ClientTotal) -> UnansweredRequest | None:
 def of_agents(
     requests: Iterable[UnansweredRequest], total: ClientTotal | None, restarts: Iterable[datetime]
 ) -> list[UnansweredRequest]:
-    """Requests of sub-agents that the session's total does not have: it has all before its end, but for those before
-    the client was started again."""
+    """Return the requests of sub-agents that the session's total does not include. It includes all before its end,
+    except those before the client was started again."""
     if total is None or total.ended is None:
         return list(requests)
     first = max((restart for restart in restarts if restart <= total.ended), default=None)

@@ -1,7 +1,7 @@
-"""The responses in the files of a Claude Code session, for the ledger: the fields that money needs, and no others.
+"""The responses in the files of a Claude Code session, for the ledger: the fields that costs need, and no others.
 
-Most bytes of a file are results of tools, and blocks of responses. The decoder passes over them, many lines at once. It
-is the same one that reads whole sessions, and the same rules make one response of its lines, so both ways come to the
+Most bytes of a file are results of tools, and blocks of responses. The decoder skips them, many lines at once. It is
+the same decoder that reads whole sessions, and the same rules make one response from its lines, so both ways give the
 same numbers.
 """
 
@@ -48,7 +48,7 @@ COST_STATE = "cost-state"
 
 
 class _Record(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """What money needs of an `AssistantRecord`."""
+    """The fields of an `AssistantRecord` that costs need."""
 
     type: str = ""
     uuid: str | None = None
@@ -76,24 +76,22 @@ _reader = RecordReader(_Record)
 
 
 def responses_of(source: SourceFiles, earlier: Iterable[ModelResponse] = ()) -> Iterator[ModelResponse]:
-    """Each response of the session and its sub-agents once, those of the client's own making too (`is_synthetic`).
+    """Yield each response of the session and its sub-agents once, also those that the client made up (`is_synthetic`).
 
-    `known` is what was told of them before, and the source has what was written since, or more; this goes well if all
-    ids are unique (`may_read_on`). Whatever is in the files, nothing is raised.
+    `earlier` is what was read of them before; then the source has what was written since, or more. That is correct if
+    all ids are unique (`may_read_on`). Nothing is raised, whatever is in the files.
     """
     return iter(read_responses(source, earlier).responses)
 
 
 class SessionResponses(NamedTuple):
-    """What the ledger needs of a session's files, and what they tell of other sessions' files."""
+    """What the ledger needs of a session's files, and what they say of other sessions' files."""
 
     responses: list[ModelResponse]
     beginning: Beginning
-    totals: tuple[
-        ClientTotal, ...
-    ]  # what the client says that they took in all, and requests without an answer
-    summaries: Mapping[str, str]  # by the line that they end at, which may stand in another file
-    must_reread: bool = False  # what was known before does not tell enough to go on from there
+    totals: tuple[ClientTotal, ...]  # the total usage that the client reports, and requests without an answer
+    summaries: Mapping[str, str]  # by the line that they end at, which may be in another file
+    must_reread: bool = False  # what was read before is not enough to continue from there
 
 
 def read_responses(
@@ -102,7 +100,8 @@ def read_responses(
     beginning: Beginning | None = None,
     totals: Iterable[ClientTotal] = (),
 ) -> SessionResponses:
-    """The same; `beginning` and `totals` are what was known of them before, as `known` of the responses."""
+    """Read the responses, as `responses_of` does, with the rest that the ledger needs. `beginning` and `totals` are
+    what was read of them before, as `earlier` is of the responses."""
     rows = _Rows(source, earlier, beginning, totals)
     rows.read(source.main)
     main = rows.count()
@@ -119,7 +118,7 @@ def read_responses(
 
 
 def may_read_on(responses: Iterable[ModelResponse]) -> bool:
-    """Whether what is written behind these can be told from them without reading them again."""
+    """Whether responses that are written after these can be told from them without reading these again."""
     return all(is_unique(response.message_id) for response in responses)
 
 
@@ -179,13 +178,13 @@ class _Rows:
         self._name = source.main.name
         self._rows = [_row_of(response) for response in earlier]
         self.beginning = BeginningReader(before, sum(row.thread == MAIN for row in self._rows))
-        self._begins = True  # the main file is read, and may still tell of its beginning
+        self._begins = True  # the main file is being read, and may still show its beginning
         self.summaries: dict[str, str] = {}
         self._by_id = {row.message_id: row for row in self._rows if row.message_id}
         self._open: dict[str, _Row] = {}  # the latest by thread, as long as nothing else was said there
-        self._last: _Record | None = None  # line of a response, if nothing else stood between
+        self._last: _Record | None = None  # line of a response, if nothing else was between
         self._is_unique = True  # the message id of that line
-        self._lines: set[str | None] = set()  # of responses whose ids are not, to know their copies by
+        self._lines: set[str | None] = set()  # of responses with shared ids, to recognise their copies
         self._session: str | None = None
         self._cwd: str | None = None
         self._thread: str | None = None  # of the file that is read; none: its lines say so
@@ -197,7 +196,7 @@ class _Rows:
         return len(self._rows)
 
     def totals(self, main: int) -> tuple[ClientTotal, ...]:
-        """`main`: how many rows are of the session's own file."""
+        """Return the client's totals. `main`: how many rows come from the session's own file."""
         total = self._total(main, next(iter(self._known_totals), None))
         restarts = (row.at for row in self._rows if row.thread == MAIN and row.model == SYNTHETIC and row.at)
         requests = [*self.requests.unanswered(), *of_agents(self._of_agents, total, restarts)]
@@ -218,7 +217,7 @@ class _Rows:
             self.requests.total()
 
     def _note(self, record: _Record) -> None:
-        """What the client writes of its calls."""
+        """Note what the client writes about its calls."""
         if record.type == REQUEST:
             self._file_requests.request(time_of(record.timestamp), model_of(record.params))
         elif record.type == "system" and record.subtype == API_ERROR:
@@ -263,7 +262,7 @@ class _Rows:
         self._begins = self.beginning.is_open
 
     def _read_oddly(self, portion: bytes) -> None:
-        """One by one, for at least one of the lines is not as it should be."""
+        """Read lines one by one, because at least one of them is odd."""
         for number, line in enumerate(lines_in(portion)):
             data = line[:-1]
             if self._begins and is_utf8(data) and (record := _reader.exact(data)):
@@ -277,13 +276,13 @@ class _Rows:
                 self._sum_up(record)
             elif kind in (REQUEST, "system") and is_utf8(data) and (record := _reader.exact(data)):
                 self._note(record)
-            # Quotes within texts are escaped, so this stands in lines of responses, in those that are glued to one, and
+            # Quotes within texts are escaped, so this occurs in lines of responses, in those that are glued to one, and
             # in few others.
             if kind == "assistant" or b'"assistant"' in data:
                 self._line(data)
 
     def _ask(self, portion: bytes, number: int) -> None:
-        """What the model was told, in that line: what it says next is another response."""
+        """Note that line as input of the model: what the model says next is another response."""
         if not self._is_asked and _is_warm_up(lines_in(portion)[number]):
             self._thread = SIDE
         self._is_asked = True
@@ -362,7 +361,8 @@ class _Rows:
         return row
 
     def _is_same(self, earlier: _Row, record: _Record, thread: str) -> bool:
-        """Local servers count to 999 and begin again, so one id may be of several responses."""
+        """Whether the line belongs to the earlier response. Local servers count to 999 and start again, so several
+        responses may share one id."""
         if earlier.request_id and record.request_id:
             return earlier.request_id == record.request_id
         return self._open.get(thread) is earlier
@@ -389,7 +389,7 @@ class _Rows:
 
 
 def _is_plain(record: _Record) -> bool:
-    """It has an id, and a usage in the API's own words, if any."""
+    """Whether the record has an id, and a usage in the API's own names, if any."""
     message = record.message
     if not isinstance(message, MessageHead) or message.id is None:
         return False

@@ -1,8 +1,8 @@
-"""What the files of a Claude Code session mean.
+"""Reads the files of a Claude Code session into a `Session`.
 
 The client writes a line per block of a response, per prompt and per result of a tool, the moment it exists; a resumed
-session goes on in the same file, a forked one in a new file that begins with a copy. Sub-agents have their own files.
-Order is that of the lines, none before the one it follows; the same line twice, as retries leave it, is read once.
+session continues in the same file, a forked one in a new file that begins with a copy. Sub-agents have their own files.
+The order is that of the lines, with none before its parent; a line that occurs twice, as after retries, is read once.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -69,20 +69,20 @@ MOST_DAMAGE = 1_000  # places that are kept; all are counted
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transcript:
-    """A session, and what its files tell beside it."""
+    """A session, and what its files say beside it."""
 
     session: Session
     lineage: Lineage  # for `Relatives`
     files: Sequence[FileState]  # that the client keeps copies of
     summaries: Mapping[str, str]  # by the line of the session they are of, which may be another
     titled: bool  # by a person or the client; else the first prompt is the title
-    loose: frozenset[str]  # ids of lines that others hang off, and that are not in the file
+    loose: frozenset[str]  # ids of parent lines that are not in the file
     damage: Sequence[tuple[str, Damage]]  # with the name of the file; at most `MOST_DAMAGE`
     damaged: int
 
 
 def session_of(source: SourceFiles, summaries: Mapping[str, str] | None = None) -> Session:
-    """Whatever is in the files, nothing is raised. `summaries`: of other sessions' files."""
+    """Read a session. Nothing is raised, whatever is in the files. `summaries`: those from other sessions' files."""
     reading = _Reading(source)
     reading.read_all()
     return reading.session(summaries or {})
@@ -95,7 +95,8 @@ def transcript_of(source: SourceFiles, summaries: Mapping[str, str] | None = Non
 
 
 def session_id_of(name: str, named: str | None) -> str:
-    """The name of the file is the session's; lines may still have the name of the one they were copied from."""
+    """Return the session's id: the name of its file. Lines may still have the id of the session they were copied
+    from."""
     stem = name.rpartition("/")[2].removesuffix(".jsonl")
     return stem if UUID.fullmatch(stem) else named or stem
 
@@ -159,7 +160,7 @@ class _Reading:
             self._of_agents += self._file_requests.unanswered()
 
     def _records(self, file: File) -> Iterator[SessionRecord]:
-        """As they stand in the file."""
+        """Yield the records in the order of the file."""
         for record in records_of(file):
             if isinstance(record, SessionRecord):
                 if self._agent is None and self._beginning.is_open:
@@ -216,7 +217,7 @@ class _Reading:
             self._tree.add(uuid, record.parent_uuid, exchange)
 
     def _copy(self, record: SessionRecord) -> None:
-        """The same line again. Of a response it may know more, as the ledger takes it too."""
+        """Read a line that was read before. A copy of a response's line may know more, and the ledger uses it too."""
         if isinstance(record, AssistantRecord):
             message, self._now = text_of_message(record.message), time_of(record.timestamp)
             if (turn := self._turns.get(message.id or "")) and turn.is_unique:
@@ -226,7 +227,8 @@ class _Reading:
             self._open.clear()
 
     def _agent_of(self, record: SessionRecord) -> AgentLines | None:
-        """The sub-agent that a line is of. Older clients write their lines into the session's file, without a name."""
+        """Return the sub-agent that a line belongs to. Older clients write its lines into the session's file, without a
+        name."""
         if self._agent:
             return self._agent
         if record.agent_id or record.uuid is None:
@@ -273,10 +275,10 @@ class _Reading:
             self._command = command_of(record, blocks) or self._command
 
     def _see(self, exchange: int | None) -> None:
-        """A step of an exchange.
+        """Note a step of an exchange.
 
         The client also writes lines while it waits for a person, and just before the next prompt: queued prompts,
-        snapshots, titles, commands of its own. An exchange does not last longer because of them.
+        snapshots, titles, commands of its own. They do not prolong an exchange.
         """
         if exchange:
             self._exchanges[exchange - 1].see(self._now)
@@ -299,7 +301,7 @@ class _Reading:
         message = text_of_message(record.message)
         turn = self._turn(message.id, record.request_id, agent, exchange)
         if turn.thread != (agent.thread if agent else MAIN):
-            return  # a sub-agent's file may begin with what its parent was told
+            return  # a sub-agent's file may begin with its parent's input
         self._add_to(turn, record, message)
         self._latest[turn.thread] = self._open[turn.thread] = turn
 
@@ -338,7 +340,7 @@ class _Reading:
         earlier = self._turns.get(message_id) if message_id else None
         if earlier and (earlier.is_unique or self._is_same(earlier, request_id, agent)):
             return earlier
-        # A turn is known by its id, so one whose id was used before has none.
+        # A turn is identified by its id, so one whose id was used before has none.
         thread = agent.thread if agent else MAIN
         turn = TurnLines(None if earlier else message_id, thread, is_unique=is_unique(message_id))
         self._all.append(turn)
@@ -353,14 +355,15 @@ class _Reading:
         return turn
 
     def _is_same(self, earlier: TurnLines, request_id: str | None, agent: AgentLines | None) -> bool:
-        """Local servers count to 999 and begin again, so one id may be of several responses."""
+        """Whether the line belongs to the earlier turn. Local servers count to 999 and start again, so several
+        responses may share one id."""
         if earlier.request_id and request_id:
             return earlier.request_id == request_id
         thread = agent.thread if agent else MAIN
         return self._open.get(thread) is earlier and not earlier.results
 
     def _exchange(self, number: int | None) -> ExchangeLines:
-        """The one a turn belongs to; a command that was answered was a prompt after all."""
+        """Return the exchange that a turn belongs to. A command that was answered was a prompt after all."""
         if self._command and number == len(self._exchanges):
             self._begin(self._command, None, is_command=True)
         elif not self._exchanges:
@@ -376,14 +379,14 @@ class _Reading:
         return turn
 
     def _named_call(self, use: Block, turn: TurnLines) -> Block:
-        """A call without an id gets one, so that its result, which has none either, can be joined to it."""
+        """Give an id to a call without one, so that its result, which has none either, can be joined to it."""
         name = f"#{len(self._uses)}"
         self._unnamed.setdefault(turn.thread, []).append(name)
         return replace(use, id=name)
 
     def _result(self, result: Block, agent: AgentLines | None, exchange: int | None) -> None:
-        """To the turn that called the tool; if that is not known, to the latest. Without an id it is of the first call
-        that has none, and no result yet."""
+        """Add a result to the turn that called the tool; if that is not known, to the latest. A result without an id
+        belongs to the first call that has no id and no result yet."""
         waiting = self._unnamed.get(agent.thread if agent else MAIN) if not result.id else None
         result = replace(result, id=waiting.pop(0)) if waiting else result
         turn = self._uses.get(result.id or "") or self._latest_turn(agent, exchange)
@@ -470,7 +473,7 @@ class _Reading:
         return first.user_input.strip().split("\n")[0] if first and first.user_input else None
 
     def _first_task(self) -> str | None:
-        """Of a session of which only sub-agents are left."""
+        """Return the first task of a session of which only sub-agents are left."""
         prompts = (
             (agent.prompt.strip() for agent in self._agents.values() if agent.prompt)
             if not self._exchanges

@@ -1,4 +1,4 @@
-"""The sub-agents of a Claude Code session: whose a file is, and which tool call started it.
+"""The sub-agents of a Claude Code session: which agent a file belongs to, and which tool call started it.
 
 The meta file beside an agent's file names the tool call; else the result that names the agent does; else the prompt
 decides. Agents that only warm up the cache are `side`.
@@ -20,13 +20,13 @@ _FILE = re.compile(r"(?:.*/)?agent-([^/]+)\.jsonl\Z")
 
 
 def agent_of(name: str) -> str | None:
-    """The id of the sub-agent whose file has this name; none if it is a session's."""
+    """Return the id of the sub-agent whose file has this name; None if it is a session's file."""
     match = _FILE.match(name)
     return match[1] if match else None
 
 
 class SubagentMeta(msgspec.Struct, frozen=True, rename="camel"):
-    """What `agent-<id>.meta.json` says of it."""
+    """What `agent-<id>.meta.json` says about the agent."""
 
     agent_type: str | None = None
     description: str | None = None
@@ -38,7 +38,7 @@ _meta = msgspec.json.Decoder(SubagentMeta)
 
 
 def meta_of(name: str, text: Callable[[str], str | None]) -> SubagentMeta:
-    """By the name of the agent's own file; empty if there is none, or it cannot be read."""
+    """Read the meta file, by the name of the agent's own file; empty if there is none, or it cannot be read."""
     content = text(name.removesuffix(".jsonl") + ".meta.json")
     try:
         return _meta.decode(content) if content else SubagentMeta()
@@ -61,12 +61,12 @@ class AgentLines:
 
 
 class Joins:
-    """Which tool call started which agent, by whatever says so, the surest first."""
+    """The tool call that started each agent, by the most certain evidence there is."""
 
     def __init__(
         self, agents: Iterable[AgentLines], results: Mapping[str, str], uses: Mapping[str, TurnLines]
     ) -> None:
-        """`results`: the tool call whose result names an agent, by the agent's id."""
+        """Join agents and calls. `results`: the tool call whose result names an agent, by the agent's id."""
         self._uses = uses
         self._agents = list(agents)
         self.call_of: dict[str, str] = {}  # by the agent's id

@@ -1,7 +1,8 @@
-"""How lines of Claude Code's hang together: `parentUuid` within a file, message ids between files.
+"""How lines of Claude Code's are linked: `parentUuid` within a file, message ids between files.
 
-Order is the file's. A walk from a leaf to the root would lose results of tools that ran side by side, for they hang off
-different lines of one response; so the tree only tells where a conversation was taken up again at an earlier point.
+The order is the file's. A walk from a leaf to the root would lose results of tools that ran side by side, because they
+are linked to different lines of one response; so the tree only shows where a conversation was continued from an earlier
+point.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,11 +12,11 @@ from functools import cached_property
 from typing import Protocol, TypeVar
 
 _LATE = datetime.max.replace(tzinfo=UTC)
-LATEST = 64  # lines that one may come before its parent
+LATEST = 64  # lines by which a line may precede its parent
 
 
 class TreeLine(Protocol):
-    """What has a place in the tree."""
+    """A line that has a place in the tree."""
 
     @property
     def uuid(self) -> str | None: ...
@@ -28,8 +29,8 @@ L = TypeVar("L", bound=TreeLine)
 
 
 def behind_parents(lines: Iterable[L]) -> Iterator[L]:
-    """The same lines, none before the one it follows: clients that write aside (2.1.50) may put the beginning of a
-    session behind what came next. A parent that is too far away, or nowhere, changes nothing."""
+    """Yield the same lines, none before its parent: clients that write asynchronously (2.1.50) may put the beginning of
+    a session after what came next. A parent that is too far away, or missing, changes nothing."""
     visited: set[str | None] = {None}
     held: list[L] = []
     for line in lines:
@@ -72,7 +73,7 @@ class Tree:
         self._last: str | None = None  # of the main thread
 
     def add(self, uuid: str, parent: str | None, exchange: int | None) -> None:
-        """`exchange`: none for a line that is not of the main thread."""
+        """Add a line. `exchange`: None for a line that is not on the main thread."""
         self.parents[uuid] = parent
         if exchange is not None:
             self.exchange_of[uuid] = exchange
@@ -82,15 +83,15 @@ class Tree:
         self._prompts[exchange] = uuid
 
     def root(self, uuid: str) -> str:
-        """The first known line above."""
+        """Return the first known line above."""
         return [uuid, *self._above(uuid)][-1]
 
     def loose(self) -> frozenset[str]:
-        """Lines that are missing: others name them as their parent."""
+        """Return the missing lines: those that others name as their parent."""
         return frozenset(parent for parent in self.parents.values() if parent and parent not in self.parents)
 
     def left(self) -> frozenset[int]:
-        """Exchanges that the last line does not go on from. Without any parents there is no telling."""
+        """Return the exchanges that the last line does not continue from. Without any parents this cannot be known."""
         on_the_way = {exchange for exchange in self._way() if exchange}
         on_path = on_the_way and any(self.parents.values())
         return frozenset(self._prompts) - on_the_way if on_path else frozenset()
@@ -104,7 +105,8 @@ class Tree:
             exchange = self._before(exchange)
 
     def _before(self, exchange: int) -> int:
-        """The exchange that one goes on from. Where a line is missing, that is the one before it in the file."""
+        """Return the exchange that this one continues from. Where a line is missing, that is the one before it in the
+        file."""
         prompt = self._prompts.get(exchange)
         if prompt is None:
             return exchange - 1
@@ -117,7 +119,7 @@ class Tree:
         return 0 if self.parents.get(top) is None else exchange - 1
 
     def _above(self, uuid: str) -> Iterator[str]:
-        """From the line above on; lines of a broken file may form a circle."""
+        """Yield the lines above, the nearest first; lines of a broken file may form a circle."""
         visited = {uuid}
         parent = self.parents.get(uuid)
         while parent is not None and parent in self.parents and parent not in visited:
@@ -128,19 +130,19 @@ class Tree:
 
 # ---------------------------------------------------------------- forks
 
-JITTER = timedelta(seconds=1)  # lines may be written so much later than the time in them
+JITTER = timedelta(seconds=1)  # lines may be written this much later than the time in them
 _MANY = 1 << 62
 
 
 @dataclass(frozen=True, kw_only=True)
 class Lineage:
-    """What can be told of a session's descent from its files alone."""
+    """What a session's own files say about its descent."""
 
     session: str
     message_ids: Sequence[str] = ()  # of the main thread, in order, each once
     began: datetime | None = None  # the earliest time in its file
-    forked_from: str | None = None  # as lines say that were copied: from there, or from a fork of it
-    recorded_parent: str | None = None  # as somebody says who saw it: the proxy
+    forked_from: str | None = None  # as copied lines say: the parent, or the session it was forked from
+    recorded_parent: str | None = None  # as the proxy recorded it
     first_written: datetime | None = None  # the next two: see `Beginning`
     own_line_after: int | None = None
     responses: int = 0  # of the main thread, also those whose ids tell nothing
@@ -148,12 +150,12 @@ class Lineage:
 
     @cached_property
     def ids(self) -> frozenset[str]:
-        """Made once: each session is compared with all that share anything with it."""
+        """Return the message ids as a set, made once: each session is compared with all that share anything with it."""
         return frozenset(self.message_ids)
 
     @property
     def first(self) -> datetime | None:
-        """When the first response was written to its file, as far as that is known."""
+        """Return when the first response was written to the session's file, as far as that is known."""
         return self.first_written or self.began
 
 
@@ -161,14 +163,14 @@ class Lineage:
 class Parent:
     session: str
     shared: Sequence[str]  # the message ids of the history that was copied
-    certain: bool  # the client or the proxy says so; else it was concluded from what both have
+    certain: bool  # the client or the proxy says so; else it was concluded from the shared messages
 
 
 class Relatives:
     """Sessions that have messages in common, by their ids.
 
-    There may be thousands of them, for some servers give all their answers the same id. Session ids decide nothing, but
-    between sessions that are the same in everything else.
+    There may be thousands of them, because some servers give all their answers the same id. Session ids decide nothing,
+    except between sessions that are the same in everything else.
     """
 
     def __init__(self, lineages: Iterable[Lineage]) -> None:
@@ -180,7 +182,7 @@ class Relatives:
                 self._holding.setdefault(name, set()).add(number)
 
     def parents(self) -> dict[str, str]:
-        """Of each session that was forked its parent. No session descends from itself, whatever files say."""
+        """Return the parent of each session that was forked. No session descends from itself, whatever files say."""
         parents_by_session: dict[str, str] = {}
         surest = sorted(
             self._lineages, key=lambda lineage: (not lineage.recorded_parent, not lineage.forked_from)
@@ -196,7 +198,7 @@ class Relatives:
         return parents_by_session
 
     def in_order(self, parents: Mapping[str, str]) -> list[str]:
-        """All sessions, each behind its parent; else the one that began first is first."""
+        """Return all sessions, each after its parent; else the one that began first is first."""
         forks: dict[str | None, list[str]] = {}
         for lineage in self._lineages:
             parent = parents.get(lineage.session)
@@ -207,12 +209,12 @@ class Relatives:
         return ordered
 
     def parent_of(self, own: Lineage) -> Parent | None:
-        """The session whose history this one begins with a copy of; none if it begins with its own."""
+        """Return the session whose history this one begins with a copy of; None if it begins with its own."""
         return next(self._candidates(own), None)
 
     def _candidates(self, own: Lineage) -> Iterator[Parent]:
-        """The best first. Copies keep the ids of messages, and in newer clients their times. The parent is the one that
-        is named, else the one that shares most and is older; of several, the oldest."""
+        """Yield possible parents, the best first. Copies keep the ids of messages, and in newer clients their times.
+        The parent is the one that is named, else the one that shares most and is older; of several, the oldest."""
         sharing = list(self._sharing(own))
         named = own.recorded_parent or own.forked_from
         numbers = {
@@ -228,7 +230,7 @@ class Relatives:
             yield Parent(session=named, shared=own.message_ids[:with_named], certain=True)
 
     def _older(self, own: Lineage, sharing: Sequence[set[int]], fewest: int) -> Iterator[Parent]:
-        """Those that share more than the fewest, and are older."""
+        """Yield the sessions that share more than the fewest messages, and are older."""
         more: set[int] = set()
         for count in range(len(sharing), fewest, -1):
             for number in sorted(sharing[count - 1] - more):
@@ -238,7 +240,8 @@ class Relatives:
             more = sharing[count - 1]
 
     def _sharing(self, own: Lineage) -> Iterator[set[int]]:
-        """Who shares the first of its messages, the first two, and so on, as long as there is another."""
+        """Yield the sessions that share the first message, the first two, and so on, as long as there is another
+        session."""
         left: set[int] | None = None
         for name in own.message_ids:
             holding = self._holding.get(name, set())
@@ -256,8 +259,9 @@ def _descends(session: str, ancestor: str, parents: Mapping[str, str]) -> bool:
 
 
 def _is_older(other: Lineage, own: Lineage, shared: int) -> bool:
-    """Of two that begin with the same messages, so many. By what was written when; then the one with lines of its own
-    among the shared ones had them first; then the one that stopped where the other goes on."""
+    """Whether the other of two sessions, which begin with this many shared messages, is older. The times of writing
+    decide; then the one with lines of its own among the shared ones had them first; then the one that stopped where the
+    other continues."""
     theirs, ours = other.first, own.first
     if theirs and ours and abs(theirs - ours) > JITTER:
         return theirs < ours
@@ -281,7 +285,8 @@ def _own_line(lineage: Lineage) -> int:
 
 
 def _age(lineage: Lineage) -> tuple[datetime, int, int, Sequence[str], int, datetime, str]:
-    """The id of the session is the last resort: between two that say the same in everything else."""
+    """Return a key that sorts older sessions first. The session's id is the last resort, between two that are the same
+    in everything else."""
     ids, length = tuple(lineage.message_ids), lineage.responses
     return (
         lineage.first or _LATE,

@@ -1,4 +1,4 @@
-"""Turns while a file of Claude Code's is read: one response comes as several lines, and its tools' results later."""
+"""Turns while a file of Claude Code's is read: one response is several lines, and its tools' results come later."""
 
 import re
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from agent_logger.providers.registry import ANTHROPIC
 
 TRANSCRIPT: frozenset[Witness] = frozenset({"transcript"})
 
-VENDOR_ID = re.compile(r"(?:msg|req|toolu)_.{12,}|[0-9a-fA-F-]{32,36}")  # forms that are never given twice
+VENDOR_ID = re.compile(r"(?:msg|req|toolu)_.{12,}|[0-9a-fA-F-]{32,36}")  # forms that are unique
 
 
 def is_unique(message_id: str | None) -> bool:
@@ -31,7 +31,7 @@ def is_unique(message_id: str | None) -> bool:
 
 
 def time_of(timestamp: str | None) -> datetime | None:
-    """In a form that can be compared with others."""
+    """Read a time into a form that can be compared with others."""
     if not timestamp:
         return None
     try:
@@ -42,17 +42,17 @@ def time_of(timestamp: str | None) -> datetime | None:
 
 
 class Billed(msgspec.Struct, eq=False, gc=False, kw_only=True):
-    """What a response took, as the most final of its lines tells it."""
+    """What a response used, as the most final of its lines says."""
 
     reported: MessageUsage | None = None  # that `usage` was made of
     usage: Usage | None = None
     tier: str | None = None
-    final: bool = False  # `usage` is of a copy that had come to its end
-    unread: bool = False  # a usage was told, and not understood
+    final: bool = False  # `usage` comes from a copy that was complete
+    unread: bool = False  # a usage was reported, and not understood
 
     def count(self, reported: MessageUsage, *, final: bool) -> None:
         if final == self.final and reported == self.reported:
-            return  # as most lines repeat it
+            return  # most lines repeat it
         if not reported.is_understood:
             self.unread = True
             return
@@ -63,7 +63,7 @@ class Billed(msgspec.Struct, eq=False, gc=False, kw_only=True):
 
 
 class TurnLines(Billed, eq=False, gc=False):
-    """One response, as far as its lines were read. A Struct, for it is made as often as a `Turn`."""
+    """A response, as far as its lines were read. A Struct, because it is made as often as a `Turn`."""
 
     message_id: str | None
     thread: str
@@ -72,7 +72,7 @@ class TurnLines(Billed, eq=False, gc=False):
     model: str | None = None
     stop_reason: str | None = None
     aborted: bool = False
-    failed: bool = False  # the client tells of an error in the model's place
+    failed: bool = False  # the client reports an error in the model's place
     started: datetime | None = None
     ended: datetime | None = None
     blocks: list[Block] = []
@@ -80,7 +80,7 @@ class TurnLines(Billed, eq=False, gc=False):
     copies_by_key: dict[object, str | set[str]] = {}  # blocks, for lines may repeat them
 
     def take(self, record: AssistantRecord, message: ClaudeMessage, at: datetime | None) -> list[Block]:
-        """Returns the blocks that are new."""
+        """Add a line. Returns the blocks that are new."""
         self.request_id = record.request_id or self.request_id
         self.model = message.model or self.model
         self.stop_reason = message.stopped or self.stop_reason
@@ -109,11 +109,11 @@ class TurnLines(Billed, eq=False, gc=False):
             self.started = at
 
     def _is_new(self, block: Block, index: int | None) -> bool:
-        """Lines may repeat what stood in earlier ones of the same response."""
+        """Whether a block is new: lines may repeat blocks of earlier lines of the same response."""
         if block.kind in ("other", "image"):
             return True
         used = block.id if block.kind == "tool_use" else None
-        # By their length first: to hash a text takes as long as to read it.
+        # Compare lengths first: hashing a text takes as long as reading it.
         key: object = used or (block.kind, len(block.text), index)
         copies = self.copies_by_key.get(key)
         if copies is None:
@@ -127,7 +127,7 @@ class TurnLines(Billed, eq=False, gc=False):
         return True
 
     def waits(self) -> bool:
-        """For the model, to be given results of tools, or for the tools."""
+        """Whether the turn called tools, so that their results, or the model's answer to them, are still to come."""
         return any(block.kind == "tool_use" for block in self.blocks)
 
     def as_turn(self) -> Turn:
@@ -150,7 +150,8 @@ class TurnLines(Billed, eq=False, gc=False):
 
 
 def more_final(usage: Usage, before: Usage, *, final: bool, was_final: bool) -> bool:
-    """Which of two copies of one response tells what was billed: the one that ended, else the one that goes further."""
+    """Whether this copy of a response, rather than the one before, says what was billed: the one that ended, else the
+    one that goes further."""
     if final != was_final:
         return final
     return usage.output_tokens >= before.output_tokens
@@ -160,7 +161,8 @@ def more_final(usage: Usage, before: Usage, *, final: bool, was_final: bool) -> 
 
 
 def blocks_of(content: Any, at: datetime | None) -> list[Block]:
-    """Of a message's content: a text, or a list. The common kinds are made here, with nothing between, for speed."""
+    """Return the blocks of a message's content: a text, or a list. The common kinds are made directly here, for
+    speed."""
     if isinstance(content, list):
         return [_block(part, at) for part in content if isinstance(part, dict)]
     return [Block(kind="text", text=content, at=at)] if content and isinstance(content, str) else []
@@ -185,7 +187,7 @@ def _block(part: dict[str, Any], at: datetime | None) -> Block:
 
 
 def text_of_message(message: ClaudeMessage | str | None) -> ClaudeMessage:
-    """A text is short for a message that says it."""
+    """Return the message; a text is short for a message that says it."""
     return ClaudeMessage(content=message) if isinstance(message, str) else message or ClaudeMessage()
 
 
@@ -194,7 +196,7 @@ _SIDE_FILE = re.compile(r"[^/\\]+[/\\]tool-results[/\\][^/\\]+\Z")
 
 
 def with_side_file(result: Block, record: UserRecord, text: Callable[[str], str | None]) -> Block:
-    """The result with its whole text, where that was too long for the line and its file is still there."""
+    """Return the result with its whole text, where that was too long for the line and its file still exists."""
     name = _side_file(result, record.tool_use_result)
     whole = text(name) if name else None
     return result if whole is None else replace(result, text=whole)
