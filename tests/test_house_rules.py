@@ -136,3 +136,30 @@ def test_the_three_drawers_stand_side_by_side() -> None:
     assert (SOURCE / "views/markdown.py").is_file()
     for drawer in ("terminal", "html"):
         assert (SOURCE / "views" / drawer / "session.py").is_file()
+
+
+APIS = {"anthropic", "bedrock", "embeddings", "gemini", "ollama", "openai_chat", "openai_responses"}
+# Our own transcripts have the form of Claude Code's: their types are a door, and are used where ours are read.
+OWN_TRANSCRIPTS = {"", "logs", "transcripts"}
+
+
+def imported_modules(path: Path) -> Iterator[str]:
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=relative)
+def test_the_lines_of_an_agent_and_the_answers_of_an_api_become_types_in_one_place(path: Path) -> None:
+    *rooms, _ = path.relative_to(SOURCE).parts
+    room, inner = (*rooms, "", "")[:2]
+    for name in imported_modules(path):
+        match name.removeprefix("agent_logger.").split("."):
+            case ["providers", api, *_] if api in APIS:
+                assert room == "providers", name
+            case ["agents", agent, *_, "lines" | "output" | "records" | "wire"]:
+                is_own = agent == "claude_code" and room in OWN_TRANSCRIPTS
+                assert inner == agent or is_own, name

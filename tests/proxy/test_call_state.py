@@ -5,6 +5,7 @@ import itertools
 import pytest
 
 from agent_logger.model.records import Chunk
+from agent_logger.providers.ending import ends_answer
 from agent_logger.proxy.call_state import (
     NEXT,
     CallEvent,
@@ -13,7 +14,6 @@ from agent_logger.proxy.call_state import (
     Collected,
     chunk_records,
     chunks_of,
-    ends_answer,
     field_of,
     head_lines,
     headers_of,

@@ -11,6 +11,7 @@ import msgspec
 from agent_logger.model.records import Encoding, Headers, Request, Response, as_bytes
 from agent_logger.protocols import encodings
 from agent_logger.providers.answer import Answer
+from agent_logger.providers.openai_responses import LAST
 from agent_logger.providers.registry import Dialect
 
 DROPPED = "dropped"  # pieces of the call are missing, so nothing can be said of its end
@@ -101,3 +102,20 @@ def _bytes(text: str | None, encoding: Encoding | None) -> bytes:
         return as_bytes(text or "", encoding)
     except ValueError:
         return b""
+
+
+class _Typed(msgspec.Struct):
+    type: str = ""
+
+
+_typed = msgspec.json.Decoder(_Typed)
+_LAST_TYPES = frozenset((*LAST, "error"))
+
+
+def ends_answer(message: bytes) -> str | None:
+    """The type of a WebSocket message that is the last one of its answer; `None` for any other message."""
+    try:
+        kind = _typed.decode(message).type
+    except msgspec.MsgspecError:
+        return None
+    return kind if kind in _LAST_TYPES else None

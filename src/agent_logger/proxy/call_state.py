@@ -11,11 +11,8 @@ from enum import IntEnum, StrEnum
 from functools import lru_cache
 from typing import NamedTuple
 
-import msgspec
-
 from agent_logger.model import records
 from agent_logger.model.records import Chunk, Headers, Timing
-from agent_logger.providers.openai_responses import LAST
 
 
 class CallPhase(StrEnum):
@@ -272,23 +269,6 @@ def stream_end(path: bytes, content_type: str) -> re.Pattern[bytes] | None:
     if not content_type.lower().startswith("text/event-stream"):
         return None
     return next((end for endpoint, end in _ENDS if endpoint.search(path)), None)
-
-
-class _Typed(msgspec.Struct):
-    type: str = ""
-
-
-_typed = msgspec.json.Decoder(_Typed)
-_LAST_TYPES = frozenset((*LAST, "error"))
-
-
-def ends_answer(message: bytes) -> str | None:
-    """The type of a WebSocket message that is the last one of its answer; `None` for any other message."""
-    try:
-        kind = _typed.decode(message).type
-    except msgspec.MsgspecError:
-        return None
-    return kind if kind in _LAST_TYPES else None
 
 
 def chunks_of(pieces: Sequence[bytes], times: Sequence[int]) -> tuple[list[bytes], list[int]]:

@@ -14,8 +14,9 @@ import msgspec
 from agent_logger.protocols.encodings import DecodeError, Decoder, decoder
 from agent_logger.protocols.websocket import MessageKind, WebSocketMessages
 from agent_logger.providers.answer import Answer, AnswerReader
+from agent_logger.providers.ending import ends_answer
 from agent_logger.providers.registry import Dialect, dialect_of
-from agent_logger.proxy.call_state import ends_answer, field_of, head_lines, is_stream, status_line
+from agent_logger.proxy.call_state import field_of, head_lines, is_stream, status_line
 from agent_logger.proxy.recorder import checkpoint
 from agent_logger.proxy.recorder.open_call import message_id
 from agent_logger.proxy.spool import frames

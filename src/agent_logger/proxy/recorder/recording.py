@@ -16,8 +16,8 @@ import msgspec
 from agent_logger.clock import timestamp
 from agent_logger.model.records import Gap, Refusals, Response, Rewrite, Timing
 from agent_logger.protocols.websocket import MessageKind, WebSocketMessage, WebSocketMessages
+from agent_logger.providers.ending import ends_answer
 from agent_logger.proxy.call_lines import LONGEST_PATH, CallLine, Show
-from agent_logger.proxy.call_state import ends_answer
 from agent_logger.proxy.recorder.checkpoint import CheckpointPosition, Ended, Open, Retained
 from agent_logger.proxy.recorder.filing import REFUSED, Filing, method_and_path
 from agent_logger.proxy.recorder.heads import Secrets
