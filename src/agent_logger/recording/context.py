@@ -30,7 +30,7 @@ class Noted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def context(cwd: str | os.PathLike[str] = ".") -> Context:
-    """Which instructions, settings and variables apply to a session of Claude Code in this folder."""
+    """The instructions, settings and variables that apply to a session of Claude Code in this folder."""
     return read_context(Path(cwd), hmac_of)
 
 

@@ -1,4 +1,4 @@
-"""Which session files an agent writes while it runs, for an agent whose output does not name its session."""
+"""The session files that an agent writes while it runs, for an agent whose output does not name its session."""
 
 from pathlib import Path
 
