@@ -66,8 +66,11 @@ class CacheCreation(ReportedUsageLine, frozen=True, kw_only=True):
 
 
 class MessageUsage(ReportedUsageLine, frozen=True, kw_only=True):
-    """Tokens as the API reported them for one response, in its own names. Nearly all lines have those, so they are
-    decoded straight into this; a usage object in other words becomes one by `message_usage`."""
+    """Tokens as the API reported them for one response, in its own names.
+
+    Nearly all lines have those, so they are decoded straight into this; a usage object in other words becomes one by
+    `message_usage`.
+    """
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -286,7 +289,8 @@ class SummaryRecord(SessionRecord, frozen=True, kw_only=True):
 
 
 class SystemRecord(SessionRecord, frozen=True, kw_only=True):
-    """What the client notes: a retry, a compaction, the output of a command."""
+    """What the client notes: a retry, a compaction, the output of a command. `error` is that of a call that failed,
+    with the `status` of the answer if there was one."""
 
     TYPE = "system"
 
@@ -300,7 +304,7 @@ class SystemRecord(SessionRecord, frozen=True, kw_only=True):
 
 
 class RequestRecord(SessionRecord, frozen=True, kw_only=True):
-    """A call that is about to be made."""
+    """A call that is about to be made. `params` is the request, with the `model`."""
 
     TYPE = "api-request"
 
@@ -331,7 +335,7 @@ class FileHistoryRecord(SessionRecord, frozen=True, kw_only=True):
 
 
 class FileDeltaRecord(SessionRecord, frozen=True, kw_only=True):
-    """One more of them."""
+    """A file that the agent is about to change, after the snapshot."""
 
     TYPE = "file-history-delta"
 
@@ -364,12 +368,13 @@ class CustomTitleRecord(SessionRecord, frozen=True, kw_only=True):
 
 
 class CostRecord(SessionRecord, frozen=True, kw_only=True):
-    """The client's own total, written when it ends normally."""
+    """The client's own total, written when it ends normally. `modelUsage` is the usage of the whole session, by
+    model."""
 
     TYPE = "cost-state"
 
     total_cost_usd: float | None = None
-    model_usage: dict[str, Counted] | None = None  # of all of the session
+    model_usage: dict[str, Counted] | None = None
 
 
 class OtherRecord(SessionRecord, frozen=True, kw_only=True):
