@@ -1,7 +1,7 @@
 """The lines of Claude Code's session files, as types.
 
-Names are the file's own, in Python's spelling. All versions are read by the same types: a field that a version does not
-write is `None`. Beside them stand the shapes that the specification's samples have and no version was seen to write: a
+Names are the file's own, in Python's spelling. The same types read all versions: a field that a version does not write
+is `None`. They also read the shapes that are in the specification's samples and that no version was seen to write: a
 text as `message`, and `tool_use`, `tool_result` and `result` as lines of their own.
 """
 
@@ -13,7 +13,7 @@ from agent_logger.messages.result_usage import Counted
 from agent_logger.model.session import Session, Usage
 from agent_logger.providers.token_counts import MOST_TOKENS, usage_of
 
-NOTHING = msgspec.Raw()  # in the place of a value that is decoded where it is needed
+NOTHING = msgspec.Raw()  # stands for a value that is decoded where it is needed
 
 _NAMES = {
     "session_id": "sessionId",
@@ -53,11 +53,11 @@ _NAMES = {
 
 
 class ContentPart(msgspec.Struct, frozen=True, kw_only=True, gc=False, rename=_NAMES):
-    """A piece of a line."""
+    """A part of a line."""
 
 
 class ReportedUsageLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A piece in the API's own spelling."""
+    """A part of a line in the API's own spelling."""
 
 
 class CacheCreation(ReportedUsageLine, frozen=True, kw_only=True):
@@ -68,8 +68,8 @@ class CacheCreation(ReportedUsageLine, frozen=True, kw_only=True):
 class MessageUsage(ReportedUsageLine, frozen=True, kw_only=True):
     """Tokens as the API reported them for one response, in its own names.
 
-    Nearly all lines have those, so they are decoded straight into this; a usage object in other words becomes one by
-    `message_usage`.
+    Nearly all lines have those, so they are decoded straight into this type; `message_usage` converts a usage object
+    with other names.
     """
 
     input_tokens: int | None = None
@@ -100,7 +100,7 @@ class MessageUsage(ReportedUsageLine, frozen=True, kw_only=True):
 
     @property
     def is_understood(self) -> bool:
-        """It has counts, and nothing that cannot be one."""
+        """Whether there are counts, and all of them are possible."""
         types = (
             self.input_tokens,
             self.output_tokens,
@@ -121,7 +121,7 @@ UNREAD_USAGE = MessageUsage()  # stands for a usage object that is not understoo
 
 
 def message_usage(value: Any) -> MessageUsage | None:
-    """A usage object in anybody's words; none if there is none."""
+    """Convert a usage object with any known names; None if there is none."""
     if value is None:
         return None
     usage = usage_of(value)
@@ -140,7 +140,7 @@ def message_usage(value: Any) -> MessageUsage | None:
 
 
 class MessageHead(ReportedUsageLine, frozen=True, kw_only=True):
-    """What a message of the model says of itself."""
+    """What a message of the model says about itself."""
 
     id: str | None = None
     model: str | None = None
@@ -154,7 +154,7 @@ class MessageHead(ReportedUsageLine, frozen=True, kw_only=True):
 
 
 class ClaudeMessage(MessageHead, frozen=True, kw_only=True):
-    """What the model said, or was told. `content` is a text or a list of blocks, in the API's own form."""
+    """What the model said, or was sent. `content` is a text or a list of blocks, in the API's own form."""
 
     role: str | None = None
     content: Any = None
@@ -169,7 +169,7 @@ class ForkedFrom(ContentPart, frozen=True, kw_only=True):
 
 
 class ToolUseResult(ContentPart, frozen=True, kw_only=True):
-    """What the client knows of a tool's run beside what it tells the model."""
+    """What the client knows of a tool's run beside what it sends to the model."""
 
     agent_id: str | None = None
     persisted_output_path: str | None = None
@@ -182,7 +182,7 @@ class CompactMetadata(ContentPart, frozen=True, kw_only=True):
 
 
 class CompactionMessage(ReportedUsageLine, frozen=True, kw_only=True):
-    """The same in the messages of an SDK."""
+    """A compaction's metadata in the messages of an SDK."""
 
     trigger: str | None = None
     pre_tokens: int | None = None
@@ -205,7 +205,7 @@ class Snapshot(ContentPart, frozen=True, kw_only=True):
 
 class Attachment(ContentPart, frozen=True, kw_only=True):
     type: str | None = None
-    prompt: Any = None  # of `queued_command`: what a person typed while the agent was at work
+    prompt: Any = None  # of `queued_command`: what a person typed while the agent was working
 
 
 # ---------------------------------------------------------------- lines
@@ -231,7 +231,7 @@ class SessionRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False, rename=
 
 
 class UserRecord(SessionRecord, frozen=True, kw_only=True):
-    """What the model was told: a person's prompt, results of tools, texts of the client."""
+    """What the model was sent: a person's prompt, results of tools, texts of the client."""
 
     TYPE = "user"
 
@@ -280,7 +280,7 @@ class ToolResultRecord(SessionRecord, frozen=True, kw_only=True):
 
 
 class SummaryRecord(SessionRecord, frozen=True, kw_only=True):
-    """A title, for the session that has the line `leafUuid`; this may be another file's."""
+    """A title for the session that has the line `leafUuid`, which may be in another file."""
 
     TYPE = "summary"
 
@@ -335,7 +335,7 @@ class FileHistoryRecord(SessionRecord, frozen=True, kw_only=True):
 
 
 class FileDeltaRecord(SessionRecord, frozen=True, kw_only=True):
-    """A file that the agent is about to change, after the snapshot."""
+    """Another file that the agent is about to change."""
 
     TYPE = "file-history-delta"
 
@@ -344,7 +344,7 @@ class FileDeltaRecord(SessionRecord, frozen=True, kw_only=True):
 
 
 class AttachmentRecord(SessionRecord, frozen=True, kw_only=True):
-    """What the client gave the model beside the conversation: reminders, inputs that were typed meanwhile."""
+    """What the client sent to the model beside the conversation: reminders, inputs that were typed meanwhile."""
 
     TYPE = "attachment"
 
@@ -374,11 +374,11 @@ class CostRecord(SessionRecord, frozen=True, kw_only=True):
     TYPE = "cost-state"
 
     total_cost_usd: float | None = None
-    model_usage: dict[str, Counted] | None = None
+    model_usage: dict[str, Counted] | None = None  # of all of the session
 
 
 class OtherRecord(SessionRecord, frozen=True, kw_only=True):
-    """A line of a type that says nothing to a session, or that is newer than this."""
+    """A line of a type that a session does not need, or of a type newer than this."""
 
 
 AnyRecord = SessionRecord | ResultRecord
@@ -408,9 +408,9 @@ RECORDS: dict[str, type[AnyRecord]] = {
 
 
 class TokenUsage(ContentPart, frozen=True, kw_only=True):
-    """The two numbers that the specification wants of a session."""
+    """The two numbers that the specification requires of a session."""
 
-    context_tokens: int  # that the model was last given to read, on the main thread
+    context_tokens: int  # the input that the model last got, on the main thread
     output_tokens: int  # of all responses, each once
 
 
