@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import click
 import pytest
 
 from agent_logger.agents.registry import AGENTS
+from agent_logger.cli import COMMANDS, shell
 
 SOURCE = Path(__file__).parents[1] / "src" / "agent_logger"
 MODULES = sorted(SOURCE.rglob("*.py"))
@@ -58,8 +60,6 @@ def test_a_folder_has_few_modules(folder: Path) -> None:
 
 
 def test_helpers_of_commands_are_marked() -> None:
-    from agent_logger.cli import COMMANDS
-
     commands = {name.replace("-", "_") for name in COMMANDS}
     modules = {path.stem for path in (SOURCE / "cli").glob("*.py") if not path.stem.startswith("_")}
     assert modules <= commands
@@ -130,6 +130,42 @@ def test_a_docstring_can_be_read_alone(path: Path) -> None:
     first = ((line, text[:40], re.match(r"\W*(\w*)", text)) for line, text in docstrings(path))
     odd = [(line, text) for line, text, word in first if word and word[1].lower() in ODD_BEGINNINGS]
     assert odd == []
+
+
+# The verbs with which the help of commands starts; a new command adds its verb.
+HELP_VERBS = {
+    *("check", "delete", "follow", "keep", "list", "open", "print", "read", "record", "run", "search"),
+    *("set", "show", "start", "store", "write"),
+}
+
+
+def first_word(text: str) -> str:
+    return re.split(r"[\s:,;.]", text, maxsplit=1)[0].lower()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_a_command_starts_with_a_verb(name: str) -> None:
+    """Both its line in the list of commands and the first line of its own help."""
+    command = shell.get_command(click.Context(shell), name)
+    assert command is not None and command.help is not None
+    assert {first_word(COMMANDS[name]), first_word(command.help)} <= HELP_VERBS
+
+
+# Words with which a help does not start: they need the sentence before, or the name of the option.
+HELP_FRAGMENTS = re.compile(
+    r"(?:it|its|they|those|these|that|this|one|all|of|in|as|by|for|with|without|from|on|up|until|before|after|to|not"
+    r"|how many|only (?:those|say))\b",
+    re.IGNORECASE,
+)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_an_option_can_be_read_alone(name: str) -> None:
+    command = shell.get_command(click.Context(shell), name)
+    assert command is not None
+    options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
+    assert [(option.name, option.help) for option in options if not option.help] == []
+    assert [option.help for option in options if HELP_FRAGMENTS.match(option.help or "")] == []
 
 
 def test_the_three_drawers_stand_side_by_side() -> None:

@@ -232,7 +232,7 @@ SETTINGS: Mapping[str, Setting] = {
             "redact",
             Choice("all", "credentials"),
             "all",
-            'What is redacted: known key patterns too, or only the "credentials" of a request.',
+            'What to redact: known key patterns too ("all"), or only the "credentials" of a request.',
         ),
         Setting(
             "seal_after",
@@ -241,7 +241,7 @@ SETTINGS: Mapping[str, Setting] = {
             "Compress a part of a log that was not written to for this long; a full one at once.",
         ),
         Setting("workers", Number(1, 64), 1, "Relay processes that share the port."),
-        Setting("summary_command", CommandSetting(), "", "Command that sums up a session; empty: none."),
+        Setting("summary_command", CommandSetting(), "", "Command that sums up a session; empty means none."),
     )
 }
 

@@ -1,7 +1,7 @@
 """The command line: one module per command, imported when it is called.
 
-`main` turns every way a command can end into an exit code: 0 fine, 1 failed, 2 wrong usage
-or setting, 130 stopped by Ctrl-C. A command returns its exit code, or nothing for 0.
+`main` turns every way a command can end into an exit code: 0 fine, 1 failed, 2 wrong usage or setting, 130 stopped by
+Ctrl-C. A command returns its exit code, or nothing for 0.
 """
 
 import os
@@ -26,38 +26,38 @@ IMPLIED = "start"  # what `agent-logger --port 9000` means
 SECTIONS = {
     "Record": {
         "start": "start recording (the same as no command)",
-        "run": "an agent with recording on, for this child only",
-        "proxy": "the proxy alone",
-        "demo": "a scripted conversation, recorded and shown; needs no key",
+        "run": "run an agent with recording enabled",
+        "proxy": "start the proxy alone",
+        "demo": "record and show a scripted conversation; needs no key",
     },
     "Read": {
-        "view": "the page alone: see what the agents did, in a browser",
-        "ls": "sessions, the newest first",
-        "show": "one session, readable",
-        "search": "words in all sessions",
-        "tree": "a session's forks and sub-agents",
-        "tail": "what all live sessions do now",
-        "usage": "tokens and cost by day, week, month, session, model, project, agent, tool",
-        "find": "where the file of a session is",
-        "export": "a session as one file, for others",
+        "view": "open the page alone: what the agents did, in a browser",
+        "ls": "list sessions, the newest first",
+        "show": "show one session as a conversation",
+        "search": "search for words in all sessions",
+        "tree": "show a session's forks and sub-agents",
+        "tail": "follow what all live sessions do",
+        "usage": "show tokens and cost by day, week, month, session, model, project, agent, tool",
+        "find": "print the path of a session's file",
+        "export": "write a session as one file, for others",
     },
     "Keep": {
-        "archive": "keep what agents delete; --restore puts it back",
-        "hook": "what an agent's hooks call; --install sets them up",
+        "archive": "keep copies of what agents delete; --restore puts it back",
+        "hook": "store what an agent's hooks report; --install sets them up",
     },
     "Check": {
-        "status": "is it recording? what was lost?",
-        "doctor": "is all well? if not, what to do",
-        "verify": "read every byte of the logs, report damage",
-        "du": "what the logs take on the disk",
+        "status": "show whether it is recording, and what was lost",
+        "doctor": "check the setup and suggest fixes",
+        "verify": "read every byte of the logs, and report damage",
+        "du": "show how much disk space the logs use",
         "rm": "delete what was recorded of a session",
         "prune": "delete what was recorded of old or large sessions",
     },
     "Set up": {
-        "init": "set a project folder up, so that its logs stay out of git",
-        "env": "lines to eval in a shell, so that its agents are recorded",
-        "context": "which instructions and settings apply here",
-        "config": "every setting, its value and where it came from",
+        "init": "set up a project folder so that its logs stay out of git",
+        "env": "print lines to eval in a shell, so that its agents are recorded",
+        "context": "show which instructions and settings apply here",
+        "config": "show every setting, its value and where it came from",
         "completion": "print the completion script for bash, zsh or fish",
     },
 }
@@ -66,17 +66,17 @@ COMMANDS = {name: line for section in SECTIONS.values() for name, line in sectio
 EXAMPLES = [
     ("agent-logger demo", "see what it does; needs no key"),
     ("agent-logger run -- claude", "record this session"),
-    ("agent-logger status", "is it recording?"),
-    ("agent-logger ls", "which sessions are there?"),
-    ("agent-logger usage", "what did my agents cost?"),
-    ("agent-logger verify", "is everything that was recorded still there?"),
-    ("agent-logger verify ~/.claude/projects", "are an agent's own files whole?"),
-    ("agent-logger config --json", "the settings, for a program"),
+    ("agent-logger status", "check that it is recording"),
+    ("agent-logger ls", "list the newest sessions"),
+    ("agent-logger usage", "show what the agents cost"),
+    ("agent-logger verify", "check everything that was recorded"),
+    ("agent-logger verify ~/.claude/projects", "check an agent's own files"),
+    ("agent-logger config --json", "print the settings for a program"),
 ]
 
 
 class Shell(click.Group):
-    """The group of all commands, which imports only the one that is called."""
+    """The group of all commands. Imports only the command that is called."""
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -139,7 +139,7 @@ class Shell(click.Group):
     def format_epilog(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Examples"):
             formatter.write_dl(EXAMPLES)
-        formatter.write("\n'agent-logger COMMAND --help' tells more about one.\n")
+        formatter.write("\n'agent-logger COMMAND --help' explains a command.\n")
 
 
 def _nearest(name: str) -> str:
@@ -178,8 +178,8 @@ def shell() -> None:
 
 
 class _MisreadError(Exception):
-    """Around an error that click takes for something else: every broken pipe for that of
-    stdout, every end of file for the user's Ctrl-D; it then stays silent."""
+    """A wrapper for an error that click misreads, and then stays silent: it takes every broken pipe for that of stdout,
+    and every end of file for the user's Ctrl-D."""
 
 
 def main() -> NoReturn:
@@ -233,7 +233,7 @@ def _debug() -> bool:
 
 
 def _drop_unwritten_output() -> None:
-    """After a full disk: Python would try once more on its way out, and complain in its own words."""
+    """Drop what a full disk did not take: Python would try to write it once more at exit, and print its own error."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -242,7 +242,7 @@ def _drop_unwritten_output() -> None:
 
 
 def _reader_is_gone() -> bool:
-    """`| head` has seen enough: stdout or stderr is a pipe that nobody reads any more."""
+    """Whether stdout or stderr is a pipe that nobody reads any more: `| head` has seen enough."""
     poll = select.poll()
     for descriptor in (1, 2):
         poll.register(descriptor, 0)

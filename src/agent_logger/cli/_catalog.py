@@ -1,4 +1,4 @@
-"""The catalog as commands use it: a bar while it is made, and a word when it cannot be kept."""
+"""The catalog as commands use it: a progress bar while it is built, and a note if it cannot be stored."""
 
 import gc
 from collections.abc import Callable, Iterator
@@ -27,7 +27,7 @@ YOUNG_OBJECTS = 20_000
 
 @contextmanager
 def opened(settings: config.Configuration) -> "Iterator[Catalog]":
-    """Up to date."""
+    """The catalog, up to date."""
     gc.set_threshold(YOUNG_OBJECTS)
     from agent_logger.catalog.catalog import Catalog
 
@@ -50,7 +50,7 @@ def _start_due_work(catalog: "Catalog", settings: config.Configuration) -> None:
 
 
 def folders_of_logs(settings: config.Configuration) -> list[Path]:
-    """Where logs are: where settings say, wherever they were ever written to, and in the home; none within another."""
+    """The folders of logs: those in the settings, those ever written to, and the home; none inside another."""
     from agent_logger.home.facts import known_folders
     from agent_logger.logs.disk_usage import outermost
 
@@ -59,7 +59,7 @@ def folders_of_logs(settings: config.Configuration) -> list[Path]:
 
 
 def know_chosen_folders(settings: config.Configuration) -> None:
-    """What lies in a folder that somebody chose is read, whoever wrote it: it may come from another machine."""
+    """Register the folders that the user chose: their logs are read, whoever wrote them, also on another machine."""
     from agent_logger.home.facts import register_log_folder
 
     for name, folder in (("log_dir", settings.log_dir), ("sessions_dir", settings.sessions_dir)):
@@ -69,7 +69,7 @@ def know_chosen_folders(settings: config.Configuration) -> None:
 
 @contextmanager
 def bar(label: str) -> "Iterator[Progress]":
-    """For what tells how much it has done, of how much."""
+    """A progress bar for work that reports how much it has done, of how much."""
     with ExitStack() as stack:
         done = 0
         advance: Callable[[int], None] | None = None

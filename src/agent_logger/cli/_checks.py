@@ -1,4 +1,4 @@
-"""What `agent-logger doctor` looks at: each check gives what it found, and what to do about it."""
+"""The checks of `agent-logger doctor`: each returns what it found, and what to do about it."""
 
 import os
 import shlex
@@ -163,7 +163,7 @@ def _log_folders(home: Path) -> Iterator[Finding]:
 
 
 def is_ignored(path: Path) -> bool:
-    """Whether git leaves a file alone; also where there is no git, or no repository."""
+    """Whether git ignores a file; also true if there is no git, or no repository."""
     if not shutil.which("git") or not any(git_folders(path.parent)):
         return True
     # No setting of the repository is to start a program.
@@ -181,7 +181,7 @@ def _all_there(count: int) -> str:
 
 @dataclass(slots=True)
 class _FilesRead:
-    """Files of lines, the newest first, as many as there is time for."""
+    """The result of reading files of lines, the newest first, up to a limit in bytes."""
 
     files: int = 0
     every_bytes: int = 0
@@ -190,7 +190,7 @@ class _FilesRead:
     damaged: dict[Path, int] = field(default_factory=dict)
 
     def read(self, files: Iterable[Path], look: Callable[[Path], tuple[int, int]]) -> Self:
-        """`look`: how many damaged lines a file has, and how many records it says are lost."""
+        """Read the files. `look` returns how many damaged lines a file has, and how many records it says are lost."""
         for file in sorted(files, key=lambda path: -platform.modified_at(path)):
             size = platform.size_of(file)
             self.files += 1
@@ -257,7 +257,7 @@ def _agents() -> Iterator[Finding]:
 
 
 def _clients(proxies: list[ProxyReport]) -> Iterator[Finding]:
-    """Whether what is started from this shell goes through a proxy."""
+    """Whether agents started from this shell go through a proxy."""
     if not proxies:
         return
     for agent, location in located():
@@ -271,14 +271,14 @@ def _clients(proxies: list[ProxyReport]) -> Iterator[Finding]:
 
 
 def _next(agent: Agent) -> str:
-    """What sends it through the proxy."""
+    """What to do to send the agent through the proxy."""
     if agent.setup and agent.setup.hint:
         return agent.setup.hint
     return f'eval "$(agent-logger env)", or agent-logger run -- {agent.run.executable if agent.run else agent.name}'
 
 
 def _is_set_up(agent: Agent, port: int) -> bool:
-    """By its variable, or by a file of its own."""
+    """Whether the agent is sent to this port, by its variable or by a file of its own."""
     setup, address = agent.setup or ProxySetup(), f"127.0.0.1:{port}/"
     value = config.variable(setup.variable) or "" if setup.variable else ""
     if address in value and (not setup.must_match or value == base_urls(port).get(setup.variable or "")):
@@ -295,7 +295,7 @@ def _text(path: Path) -> str:
 
 
 def _unseen(home: Path, proxies: list[ProxyReport]) -> Iterator[Finding]:
-    """A session that is going on now, by its file, and of which the proxy has seen no call."""
+    """The sessions that are active now, by their files, and of which the proxy has seen no call."""
     if not proxies:
         return
     recorded = {client_id(log) for folder in known_folders(home) for log in _recent_logs(folder)}
@@ -345,7 +345,8 @@ def _hooks() -> Iterator[Finding]:
 
 
 def _doomed(home: Path) -> Iterator[Doomed]:
-    """Some agents delete what was not written to for so long, when they start."""
+    """The sessions that agents will delete: some delete, when they start, what was not written to for a number of
+    days."""
     for agent in AGENTS:
         for root in agent_folders(agent.location) if agent.cleanup else ():
             days: int = module(agent.cleanup or "").cleanup_days(root)

@@ -1,4 +1,4 @@
-"""What commands say of lines that cannot be read: how many, and the command that shows them."""
+"""What commands say about lines that cannot be read: how many, and the command that shows them."""
 
 import shlex
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ MOST_PATHS = 3  # in one line
 
 
 def note_damage(files: Mapping[Path, int], where: str = "") -> None:
-    """`files`: with how many lines each."""
+    """Print a note about damage. `files` has the number of damaged lines of each file."""
     if files:
         _output.note(f"{damage_text(files)}{where}, left out here: {verify_command(files)}")
 
@@ -21,7 +21,7 @@ def damage_text(files: Mapping[Path, int]) -> str:
 
 
 def verify_command(files: Mapping[Path, int]) -> str:
-    """For the files with the most."""
+    """The command that shows the damage of the worst files."""
     worst = sorted(files, key=lambda path: (-files[path], str(path)))
     more = f" (and {counted(len(worst) - MOST_PATHS, 'more file')})" if len(worst) > MOST_PATHS else ""
     return f"agent-logger verify {shlex.join(map(str, worst[:MOST_PATHS]))}{more}"

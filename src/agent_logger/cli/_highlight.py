@@ -1,4 +1,4 @@
-"""A text with what was found in it marked, as wide as the terminal."""
+"""Print a text with its matches marked, as wide as the terminal."""
 
 from collections.abc import Iterator, Sequence
 
@@ -13,7 +13,7 @@ Marks = Sequence[tuple[int, int]]  # from, to: in order, and apart from each oth
 
 
 def echo_marked(text: str, marks: Marks, *, indent: str) -> None:
-    """On a terminal what is marked is bold, and lines are folded; in a pipe it is one line, however long."""
+    """Print the text. On a terminal, matches are bold and lines are folded; in a pipe it is one line, however long."""
     text_shown, marks = _printable(text, marks)
     if not screen.is_terminal():
         click.echo(indent + text_shown)
@@ -23,7 +23,7 @@ def echo_marked(text: str, marks: Marks, *, indent: str) -> None:
 
 
 def _printable(text: str, marks: Marks) -> tuple[str, Marks]:
-    """Control characters as text, which is longer: the marks move."""
+    """The text with control characters made visible, and the marks moved, because it is longer."""
     printable_text, moved, at = "", [], 0
     for low, high in marks:
         printable_text += _output.printable(text[at:low])
@@ -35,7 +35,7 @@ def _printable(text: str, marks: Marks) -> tuple[str, Marks]:
 
 
 def _lines(text: str, columns: int) -> Iterator[tuple[int, int]]:
-    """Where the lines begin and end: folding leaves out nothing but spaces."""
+    """The start and end of each line: folding leaves out nothing but spaces."""
     end = 0
     for line in folded(text, columns):
         start = text.index(line, end)

@@ -1,8 +1,8 @@
-"""What commands print: data on stdout, notes on stderr, and nothing that drives a terminal.
+"""What commands print: data on stdout, notes on stderr, and nothing that controls a terminal.
 
-Whatever comes out of a log is hostile (docs/SECURITY.md): an escape sequence can rewrite the
-screen, a bidi control can turn a line around, a tag character can hide a sentence. All
-functions here show such characters as text; `printable` does so for what is printed otherwise.
+Whatever comes out of a log is hostile (docs/SECURITY.md): an escape sequence can rewrite the screen, a bidi control can
+turn a line around, a tag character can hide a sentence. All functions here show such characters as text; `printable`
+does so for what is printed otherwise.
 """
 
 import sys
@@ -21,24 +21,25 @@ WAIT_SECONDS = 0.5  # that nobody minds
 
 
 def hidden(text: str) -> str:
-    """`text` without what looks like a key: before it is cut or folded."""
+    """Return `text` without what looks like a key. Call this before the text is cut or folded."""
     from agent_logger.model.redaction.redactor import hidden
 
     return hidden(text)
 
 
 def echo(text: str = "", *, lines: bool = False) -> None:
-    """One line; with `lines`, as many as the text has."""
+    """Print one line to stdout; with `lines`, as many as the text has."""
     click.echo(printable(text, lines=lines))
 
 
 def note(text: str, *, lines: bool = False) -> None:
-    """The same for progress, hints, warnings: what a pipe must not carry."""
+    """Print one line to stderr, for progress, hints and warnings, which a pipe must not carry; with `lines`, as many as
+    the text has."""
     click.echo(printable(text, lines=lines), err=True)
 
 
 def is_agreed(question: str, *, yes: bool) -> bool:
-    """Whether to go on: it was said before (`--yes`), or somebody says so now."""
+    """Whether to continue: the user said so before (`--yes`), or confirms it now."""
     try:
         return yes or click.confirm(printable(question), err=True)
     except click.Abort:
@@ -50,7 +51,7 @@ def is_agreed(question: str, *, yes: bool) -> bool:
 
 
 def json(value: object) -> None:
-    """Print whatever msgspec can encode, indented.
+    """Print any value that msgspec can encode, as indented JSON.
 
     What a terminal would act on is written as `\\uXXXX`, which means the same to a reader.
     """
@@ -60,19 +61,19 @@ def json(value: object) -> None:
 
 
 def hidden_json(value: object) -> None:
-    """The same without what looks like a key."""
+    """Print a value as JSON, without what looks like a key."""
     from agent_logger.views.json import json_of
 
     json_text(hidden(json_of(value)))
 
 
 def json_text(text: str) -> None:
-    """The same for what is JSON already."""
+    """Print text that is JSON already."""
     click.echo(printable_json(text))
 
 
 def json_lines(lines: Iterable[bytes]) -> None:
-    """Print lines of JSON as they are; on a terminal what that would act on is written as `\\uXXXX`."""
+    """Print lines of JSON as they are; on a terminal, what it would act on is written as `\\uXXXX`."""
     on_terminal = is_terminal()
     for line in lines:
         click.echo(_printable_line(line) if on_terminal else line, nl=False)
@@ -83,13 +84,13 @@ def _printable_line(line: bytes) -> bytes:
 
 
 def texts(pieces: Iterable[str]) -> None:
-    """Print pieces of one long text, which hold their own newlines."""
+    """Print pieces of one long text, which contain their own newlines."""
     for piece in pieces:
         click.echo(printable(piece, lines=True), nl=False)
 
 
 def raw_lines(lines: Iterable[bytes]) -> None:
-    """Print lines of a foreign file without keys; on a terminal what that would act on is shown as text."""
+    """Print lines of a foreign file without keys; on a terminal, what it would act on is shown as text."""
     from agent_logger.views.hide import hidden_line
 
     on_terminal = is_terminal()
@@ -107,8 +108,8 @@ def table(
 ) -> None:
     """Print rows under a head; a column that holds only numbers is aligned right, and so are those of `right`.
 
-    On a terminal, long cells are folded to its width. In a pipe, or if not asked to `fold`, every row is one
-    line, however long.
+    On a terminal, long cells are folded to its width. In a pipe, or without `fold`, every row is one line, however
+    long.
     """
     rows = [list(row) for row in rows]
     numeric = [
@@ -123,9 +124,9 @@ def table(
 
 @contextmanager
 def progress(label: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar on stderr, on a terminal only, if it takes longer than `WAIT_SECONDS`; then it is taken away again.
+    """Show a bar on stderr, on a terminal only, if the work takes longer than `WAIT_SECONDS`; remove it at the end.
 
-    Yields what to call with how much more was done.
+    Yields the function to call with how much more was done.
     """
     if sys.stderr is None or not sys.stderr.isatty():
         yield lambda _: None

@@ -1,5 +1,5 @@
-"""The session that is meant by an ID, and what there is of it. A path stands for the one file; else all are joined
-that tell of the same session."""
+"""Find the session that an ID means, and read it. A path means that one file; otherwise all files of the same session
+are joined."""
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -28,7 +28,7 @@ def session_called(settings: config.Configuration, name: str) -> "Session":
 
 
 def session_with_damage(settings: config.Configuration, given: str) -> "tuple[Session, Mapping[Path, int]]":
-    """With the files of it that have damaged lines, and how many."""
+    """The session, and its files that have damaged lines, with how many."""
     from agent_logger.logs.reader import read_session
 
     if _is_there(given):
@@ -56,7 +56,7 @@ def _damaged_files(path: Path) -> "Mapping[Path, int]":
 
 
 def files_called(settings: config.Configuration, name: str) -> list[Path]:
-    """Of every witness; of a log of ours all its parts."""
+    """The files of a session, from every witness; all parts of a log of ours."""
     if _is_there(name):
         return _parts(Path(name))
     with opened(settings) as catalog:
@@ -84,7 +84,7 @@ def _parts(path: Path) -> list[Path]:
 
 
 def short_ids(catalog: "Catalog", sessions: Iterable[str]) -> dict[str, str]:
-    """What a person can type for each of them."""
+    """The shortest id that a person can type for each session."""
     return {
         name: max(short, screen.date_of_log(name), key=len)
         for name, short in catalog.short_ids(sessions).items()
@@ -92,7 +92,8 @@ def short_ids(catalog: "Catalog", sessions: Iterable[str]) -> dict[str, str]:
 
 
 def one_called(catalog: "Catalog", name: str) -> str:
-    """Its id."""
+    """The id of the one session with this name. Raises `SourceError` if there is none, `UsageError` if there are
+    several."""
     matching = catalog.resolve(name)
     if not matching:
         raise SourceError(f"no session {name!r}; 'agent-logger ls' lists them")

@@ -12,10 +12,10 @@ R = TypeVar("R")
 
 
 def settings_options(*names: str, **otherwise: str) -> Callable[[Callable[..., R]], Callable[..., R]]:
-    """Give a click command the flags of these settings and `--config`; hand it `settings`.
+    """Give a click command the flags of these settings and `--config`, and pass it `settings`.
 
-    Settings without a flag here still come from the environment and the file. `otherwise` names more of them, and
-    says what the command takes instead of the default.
+    Settings without a flag here still come from the environment and the file. `otherwise` names more of them, each with
+    what the command uses instead of the default.
     """
     settings = [SETTINGS[name] for name in (*names, *otherwise)]
 
@@ -46,7 +46,7 @@ def _with_flags(
         )
         for setting in settings
     ]
-    file_help = "Read this TOML file, not the home's."
+    file_help = "Read this TOML file instead of the home's."
     options.append(click.option("--config", "config_file", metavar="FILE", type=path, help=file_help))
     for option in reversed(options):
         command = option(command)

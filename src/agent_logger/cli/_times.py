@@ -1,4 +1,4 @@
-"""Times as people say them: `2026-11-01`, `today`, `2 days ago`."""
+"""Times as people write them: `2026-11-01`, `today`, `2 days ago`."""
 
 import re
 from datetime import datetime, timedelta
@@ -22,7 +22,7 @@ class When(click.ParamType[datetime]):
 
 
 def moment(text: str, now: datetime) -> datetime | None:
-    """In the zone of `now`; days begin at midnight."""
+    """The time that the text means, in the zone of `now`; days begin at midnight."""
     text = text.strip().lower()
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
     if text in ("today", "yesterday"):

@@ -69,15 +69,15 @@ class RestoreReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @click.command()
-@click.option("--watch", is_flag=True, help="Go on until stopped, and keep what is new.")
+@click.option("--watch", is_flag=True, help="Keep running, and copy what is new until stopped.")
 @click.option("--restore", metavar="ID", help="Put a session back: shows the files and asks.")
 @click.option(
     "--to",
     metavar="FOLDER",
     type=click.Path(path_type=Path),
-    help="With --restore of an opencode session: write the files there. [default: restored/ of the home]",
+    help="Folder for the files of an opencode session, with --restore. [default: restored/ of the home]",
 )
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.option(
     "--json",
     "as_json",
@@ -93,11 +93,11 @@ def command(
     yes: bool,
     as_json: bool,
 ) -> int:
-    """Keep what agents delete, byte for byte.
+    """Keep copies of what agents delete, byte for byte.
 
-    Copies the sessions of every agent that it knows, with all that belongs to them, to
-    archive/ of the home; of what it has already, only what is new. What an agent deletes stays, what it writes anew is
-    a new generation. Exit code: 0 all is kept, 1 not all.
+    Copies the sessions of every known agent, with all files that belong to them, to archive/ of the home; of a file
+    that it has already, only what is new. What an agent deletes stays here; a file that it rewrites becomes a new
+    generation. Exit code: 0 everything was copied, 1 not everything.
 
     Agents' own files are never changed. --restore writes files that are missing where the agent looks for them. For an
     opencode session it writes files for `opencode import`, and prints the commands to run next.
@@ -132,7 +132,7 @@ def _run(settings: config.Configuration) -> "CopyReport":
 
 
 def _watch(settings: config.Configuration, as_json: bool) -> int:
-    """Looks again and again: what is told of is what changed."""
+    """Run again and again, and report only changes."""
     from agent_logger.archive.run import archive_all
 
     _show(_run(settings), as_json)
@@ -255,7 +255,8 @@ def _show_commands(planned: "Plan") -> None:
 
 
 def _command_lines(commands: "tuple[ImportCommand, ...]") -> Iterator[str]:
-    """For a shell; `cd` where the folder changes. A long one is continued on a second line."""
+    """The commands as lines for a shell, with `cd` where the folder changes. A long command continues on a second
+    line."""
     folder: str | None = None
     for command in commands:
         if command.folder and command.folder != folder and _is_folder(command.folder):

@@ -1,4 +1,4 @@
-"""`agent-logger config`: what applies, and who said so."""
+"""`agent-logger config`: which settings apply, and where they come from."""
 
 from dataclasses import dataclass
 
@@ -28,10 +28,10 @@ class SettingsReport:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/config.json).")
 @settings_options(*config.SETTINGS)
 def command(settings: config.Configuration, as_json: bool) -> None:
-    """Every setting, its value and where it came from.
+    """Show every setting, its value and where it came from.
 
-    A flag wins over the environment (AGENT_LOGGER_PORT), which wins over the TOML file, which
-    wins over the default. Flags given here are shown as the other commands would take them.
+    A flag wins over the environment (AGENT_LOGGER_PORT), which wins over the TOML file, which wins over the default.
+    Flags given here are shown as the other commands would take them.
 
     \b
     Examples:

@@ -25,10 +25,10 @@ SCOPES = {
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/context.json).")
 @settings_options()
 def command(settings: config.Configuration, folder: Path, as_json: bool) -> int:  # noqa: ARG001
-    """Which instructions and settings Claude Code takes along in FOLDER.
+    """Show which instructions and settings Claude Code loads in FOLDER.
 
-    The CLAUDE.md files that apply, the settings files in their order, the variables that it reads. No text of
-    them is shown: their sizes, and with --json an HMAC each, by which two sessions can be compared.
+    Lists the CLAUDE.md files that apply, the settings files in their order, and the variables that it reads. Their text
+    is not shown, only their sizes; --json adds an HMAC for each, by which two sessions can be compared.
 
     \b
     Examples:
@@ -46,7 +46,7 @@ def command(settings: config.Configuration, folder: Path, as_json: bool) -> int:
 
 
 def _without_secrets(context: "Context") -> "Context":
-    """What `env` in the settings sets may be a key of any form: only its names are shown."""
+    """The context with only the names of the variables that `env` sets: their values may be keys of any form."""
     from msgspec.structs import replace
 
     files = [

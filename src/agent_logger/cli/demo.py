@@ -1,4 +1,4 @@
-"""`agent-logger demo`: something to look at, without a key."""
+"""`agent-logger demo`: a session to look at, without a key."""
 
 import tempfile
 import threading
@@ -14,17 +14,17 @@ from agent_logger.views.terminal.session import session_lines
 
 
 @click.command()
-@click.option("--once", is_flag=True, help="End after printing, instead of keeping the scripted API up.")
+@click.option("--once", is_flag=True, help="Exit after printing, instead of keeping the scripted API up.")
 @settings_options(sessions_dir="a new temporary one")
 def command(settings: config.Configuration, once: bool) -> None:
     """Record a scripted conversation, and show what was recorded.
 
-    A model API that plays a script listens on 127.0.0.1; a small agent talks to it through the
-    proxy and uses its tools. Two witnesses record it as it happens: the agent's messages go to an
-    exchange log, what passes the proxy to a wire log. No key, no network.
+    A model API that plays a script listens on 127.0.0.1; a small agent talks to it through the proxy and uses its
+    tools. Two witnesses record it as it happens: the agent's messages go to an exchange log, what passes the proxy goes
+    to a wire log. It needs no key and no network.
 
-    The logs go to a new temporary folder; or to the one given with --sessions-dir, and then `ls`, `show` and the
-    page know them like any other.
+    The logs go to a new temporary folder, or to the folder given with --sessions-dir; `ls`, `show` and the page then
+    list them like any other.
 
     \b
     Examples:
@@ -63,7 +63,7 @@ def _prepared_folder(settings: config.Configuration) -> Path:
 
 
 def _show(folder: Path, name: str) -> None:
-    """All of it is read back from the log."""
+    """Print the session, all of it read back from the log."""
     from agent_logger.files.parts import PartFile
     from agent_logger.logs.exchange_log import session_of
     from agent_logger.logs.reader import read_exchanges, read_log
@@ -85,7 +85,7 @@ def _show(folder: Path, name: str) -> None:
 
 
 def _show_calls(folder: Path) -> None:
-    """What the proxy saw of the same conversation."""
+    """Print what the proxy saw of the same conversation."""
     from agent_logger.demo.proxied import calls
     from agent_logger.logs.wire_log.answers import answer_of
     from agent_logger.providers.registry import ANTHROPIC

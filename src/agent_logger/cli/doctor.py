@@ -1,4 +1,4 @@
-"""`agent-logger doctor`: is all well, and if not, what to do."""
+"""`agent-logger doctor`: check the setup and suggest fixes."""
 
 import click
 
@@ -17,11 +17,11 @@ MARGIN = 18  # columns before what was found
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/doctor.json).")
 @settings_options()
 def command(settings: config.Configuration, as_json: bool) -> int:
-    """Is all well? If not, what to do.
+    """Check the setup and suggest fixes.
 
-    Looks at the proxy, at known log folders, at damage in logs and in agents' files, at which agents are set up and
-    which run unseen, at hooks, and at what agents will delete and when; --json lists those sessions. Changes nothing.
-    Exit code: 0 nothing is wrong, 1 something is.
+    Checks the proxy, the known log folders, damage in logs and in agents' files, which agents are set up and which run
+    without the proxy seeing them, the hooks, and what agents will delete and when; --json lists those sessions. Changes
+    nothing. Exit code: 0 nothing is wrong, 1 something is.
 
     \b
     Examples:
@@ -44,6 +44,6 @@ def command(settings: config.Configuration, as_json: bool) -> int:
 
 
 def _echo(head: str, text: str) -> None:
-    """On a terminal folded to its width, under where the text begins; in a pipe one line."""
+    """Print the text: on a terminal folded to its width and indented below its start, in a pipe as one line."""
     lines = folded(text, max(SMALLEST, screen.columns() - len(head))) if screen.is_terminal() else [text]
     _output.echo(head + ("\n" + " " * len(head)).join(map(_output.printable, lines)), lines=True)

@@ -1,4 +1,4 @@
-"""`agent-logger du`: what the logs take on the disk."""
+"""`agent-logger du`: show how much disk space the logs use."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,10 +23,10 @@ HEAD = ("plain", "sealed", "live", "bodies", "other", "total", "free", "logs", "
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/du.json).")
 @settings_options("log_dir", "sessions_dir")
 def command(settings: config.Configuration, paths: tuple[Path, ...], as_json: bool) -> None:
-    """What logs take on the disk.
+    """Show how much disk space the logs use.
 
-    PATHS are folders. Without PATHS: the log folder, the sessions folder, the home, and wherever else was ever
-    recorded to. Sealed parts are compressed to about a fortieth; `seal_after` says when that happens.
+    PATHS are folders. Without PATHS: the log folder, the sessions folder, the home, and every other folder that was
+    ever recorded to. Sealed parts are compressed to about a fortieth; `seal_after` sets when that happens.
 
     \b
     Examples:
@@ -50,7 +50,7 @@ def command(settings: config.Configuration, paths: tuple[Path, ...], as_json: bo
 
 
 def _print(rows: list[list[str | int]]) -> None:
-    """Without the columns in which there is nothing."""
+    """Print the rows, without empty columns."""
     used = [at for at in range(len(HEAD)) if any(row[at] != "-" for row in rows)]
     cells = [[row[at] for at in used] for row in rows]
     _output.table([HEAD[at] for at in used], cells, fold=False, right=range(len(used) - 1))

@@ -1,4 +1,4 @@
-"""`agent-logger env`: lines to eval in a shell, so that agents started there are recorded."""
+"""`agent-logger env`: print lines to eval in a shell, so that agents started there are recorded."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -20,17 +20,18 @@ SHELLS = ("bash", "zsh", "fish")
 @click.argument("shell", type=click.Choice(SHELLS), required=False)
 @settings_options()
 def command(settings: config.Configuration, shell: str | None) -> int:
-    """Print lines to eval in a shell: agents started there are recorded.
+    """Print lines to eval in a shell, so that its agents are recorded.
 
-    The lines set base URLs for Claude Code, Gemini CLI and the SDKs, as long as a proxy of yours runs. A base
-    URL that is set already stays, unless the proxy was started with --allow-upstream for its origin: then it is
-    reached through the proxy. Codex and opencode have theirs in a file: docs/proxy.md shows it.
-    'agent_logger_env' looks again, after the proxy was stopped. Without SHELL it is told from $SHELL. When no
-    proxy runs, nothing is printed and the exit code is 1.
+    The lines set base URLs for Claude Code, Gemini CLI and the SDKs while a proxy of yours runs. A base URL that is set
+    already stays, unless the proxy was started with --allow-upstream for its origin: then it is reached through the
+    proxy. Codex and opencode have theirs in a file: docs/proxy.md shows it. Run 'agent_logger_env' to check again after
+    the proxy was stopped. Without an argument, the shell is that of $SHELL. If no proxy runs, nothing is printed and
+    the exit code is 1.
 
     \b
-      bash, zsh   eval "$(agent-logger env)"
-      fish        agent-logger env fish | source
+    Examples:
+      eval "$(agent-logger env)"              bash, zsh
+      agent-logger env fish | source          fish
     """
     from agent_logger.proxy.base_urls import shell_variables
     from agent_logger.proxy.state import running, state_path
@@ -52,7 +53,7 @@ def _branches(
     lines_to_set: "Callable[[Variable], list[str]]",
     line_to_undo: "Callable[[Variable], str]",
 ) -> tuple[list[str], list[str]]:
-    """The lines of a shell for while the proxy runs, and for when it does not."""
+    """The shell lines for while the proxy runs, and those for when it does not."""
     running, gone = [], []
     for variable in variables:
         running += [_stays(variable)] if variable.stays else lines_to_set(variable)
@@ -62,7 +63,7 @@ def _branches(
 
 
 def _posix(state: Path, pid: int, variables: "Iterable[Variable]") -> str:
-    """For bash and zsh; dash understands it too. Nothing fails under `set -e` or `set -u`."""
+    """The lines for bash and zsh; dash understands them too. Nothing fails under `set -e` or `set -u`."""
     running, gone = _branches(variables, _posix_lines, _posix_undo)
     lines = [
         "agent_logger_env() {",

@@ -1,4 +1,4 @@
-"""`agent-logger export`: a session as a file for others."""
+"""`agent-logger export`: write a session as a file for others."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -20,24 +20,28 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("session", metavar="ID")
 @click.option(
-    "--to", "form", required=True, type=click.Choice(["html", "md", "json", "wire"]), help="What to write."
+    "--to", "form", required=True, type=click.Choice(["html", "md", "json", "wire"]), help="Format to write."
 )
 @click.option(
-    "-o", "--output", "file", type=click.Path(path_type=Path), help="Write to this new file, not to stdout."
+    "-o",
+    "--output",
+    "file",
+    type=click.Path(path_type=Path),
+    help="Write to this new file instead of stdout.",
 )
 @settings_options("log_dir")
 def command(settings: config.Configuration, session: str, form: str, file: Path | None) -> None:
     """Write a session as one file that needs no other.
 
-    ID is the client's id of a session, the name of its log, the beginning of one of them that no other has, or a
-    path. What all who recorded it saw is written as one; what looks like a key is not written.
+    ID is the client's id of a session, the name of its log, a prefix of either that no other has, or a path. The
+    recordings of all witnesses are written as one session; what looks like a key is not written.
 
     \b
     html  a page to read, print or send: no script, nothing loaded
     md    Markdown, the same bytes for the same session
     json  everything that was derived, as `show --json` prints it
-    wire  the records of the proxy's log, from all its parts, sealed or not; of
-          a branch with those of its parent up to the fork
+    wire  the records of the proxy's log, from all its parts, sealed or not;
+          for a branch also those of its parent up to the fork
 
     \b
     Examples:
@@ -89,7 +93,7 @@ def _write_wire(settings: config.Configuration, name: str, file: Path | None) ->
 
 
 def _path_of(settings: config.Configuration, name: str) -> Path:
-    """The folder and the name of the log that is meant: in the log folder, else in any that was ever recorded to."""
+    """The folder and the name of the log: in the log folder, otherwise in any folder that was ever recorded to."""
     from agent_logger.home.facts import known_folders
     from agent_logger.logs.find import logs_called
 
@@ -115,7 +119,7 @@ def _create(file: Path) -> "Held":
 
 
 def _write(file: Path, lines: Iterable[bytes]) -> None:
-    """What others may not read stays so; a file that is there, perhaps a log, is not touched."""
+    """Write a new file that others cannot read; an existing file, perhaps a log, is not touched."""
     held = _create(file)
     try:
         for line in lines:

@@ -1,4 +1,4 @@
-"""`agent-logger find`: where a session's file is."""
+"""`agent-logger find`: print where a session's file is."""
 
 from pathlib import Path
 
@@ -26,14 +26,14 @@ class FoundFile(msgspec.Struct, frozen=True, kw_only=True):
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/find.json).")
 @settings_options()
 def command(settings: config.Configuration, session: str, repo: Path | None, as_json: bool) -> int:
-    """Print where the file of a session is.
+    """Print the path of a session's file.
 
-    ID is the client's id of a session, the name of its log, or the beginning of one of them that no other has.
+    ID is the client's id of a session, the name of its log, or a prefix of either that no other has.
 
     Looks where Claude Code keeps sessions ($CLAUDE_CONFIG_DIR, which may be a list with commas, else ~/.claude and
-    ~/.config/claude), Codex, Gemini CLI, opencode and Qwen Code; for what they have no more, in the archive. Where
-    several files have the same id, the newest is printed and the others are named on stderr. Exit code: 0 found, 1
-    there is none.
+    ~/.config/claude), Codex, Gemini CLI, opencode and Qwen Code; for sessions that they no longer have, in the archive.
+    If several files have the same id, the newest is printed and the others are named on stderr. Exit code: 0 found, 1
+    not found.
 
     \b
     Examples:
@@ -53,7 +53,7 @@ def command(settings: config.Configuration, session: str, repo: Path | None, as_
 
 
 def _by_id(home: Path, session: str, repo: Path | None) -> list[Path]:
-    """Quick, and also where the catalog cannot be kept."""
+    """The files with this id. This is quick, and works also if the catalog cannot be stored."""
     from agent_logger.archive.sessions import copies_of
     from agent_logger.catalog.discovery.sessions import files_of
 

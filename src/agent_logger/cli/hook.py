@@ -1,4 +1,4 @@
-"""`agent-logger hook`: what an agent's hooks call, and how they are told to."""
+"""`agent-logger hook`: what an agent's hooks call, and the setup of the hooks."""
 
 import sys
 from pathlib import Path
@@ -13,9 +13,11 @@ from agent_logger.errors import SourceError
 
 @click.command()
 @click.option("--print-settings", is_flag=True, help="Print the block to paste into settings.json.")
-@click.option("--install", is_flag=True, help="Put it into your settings: shows the change and asks.")
-@click.option("--uninstall", is_flag=True, help="Take it out again: shows the change and asks.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--install", is_flag=True, help="Add the block to your settings: shows the change and asks.")
+@click.option(
+    "--uninstall", is_flag=True, help="Remove the block from your settings: shows the change and asks."
+)
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @settings_options()
 def command(
     settings: config.Configuration,  # noqa: ARG001
@@ -24,10 +26,10 @@ def command(
     uninstall: bool,
     yes: bool,
 ) -> int:
-    """Keep what an agent tells its hook on stdin, and its transcript.
+    """Store what an agent sends to its hook on stdin, and its transcript.
 
-    For agents, not for people: prints nothing, exits with 0 whatever happens. The input is kept, redacted, in
-    hooks/ of the home; the transcript that it names in archive/. The options set Claude Code up to call it.
+    Agents call this, not people: it prints nothing and exits with 0 whatever happens. The input is stored, redacted, in
+    hooks/ of the home; the transcript that it names in archive/. The options set up Claude Code to call it.
 
     \b
     Examples:
@@ -53,7 +55,7 @@ def _print_settings() -> int:
 
 
 def _own_command() -> list[str]:
-    """By its full path: an agent need not have ours in its PATH."""
+    """The command with its full path: the PATH of an agent need not contain it."""
     program = Path(sys.argv[0]).absolute()
     if program.name == "agent-logger" and program.exists():
         return [str(program), "hook"]

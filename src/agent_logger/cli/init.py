@@ -1,4 +1,4 @@
-"""`agent-logger init`: set a project folder up for logs."""
+"""`agent-logger init`: set up a project folder for logs."""
 
 from pathlib import Path
 
@@ -12,14 +12,14 @@ RULES = ("/sessions/*", "!/sessions/.gitkeep", "/logs/")
 
 
 @click.command()
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.argument("folder", default=".", type=click.Path(path_type=Path, file_okay=False, exists=True))
 @settings_options()
 def command(settings: config.Configuration, folder: Path, yes: bool) -> int:  # noqa: ARG001
-    """Set a project folder up, so that its logs stay out of git.
+    """Set up a project folder so that its logs stay out of git.
 
-    Shows what it will do and asks: sessions/.gitkeep keeps the folder, lines in .gitignore keep the logs out. What is
-    there already stays; a second run changes nothing.
+    Shows what it will do and asks: sessions/.gitkeep keeps the folder, lines in .gitignore keep the logs out. Existing
+    lines and files stay; a second run changes nothing.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""`agent-logger ls`: sessions, the newest first."""
+"""`agent-logger ls`: list sessions, the newest first."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -31,19 +31,21 @@ class SessionRow(ListedSession, frozen=True, kw_only=True):
 
 
 @click.command()
-@click.option("-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many.")
-@click.option("--all", "everything", is_flag=True, help="All of them.")
-@click.option("--agent", help="Only those of this agent, for example claude-code.")
-@click.option("--project", help="Only those with this in the path of their project.")
-@click.option("--model", help="Only those that a model with this in its name answered in.")
-@click.option("--title", help="Only those with this in their title.")
-@click.option("--since", type=When(), help="Only those active since: 2026-11-01, today, '2 days ago'.")
-@click.option("--until", type=When(), help="Only those that began before.")
 @click.option(
-    "--min-cost", "min_cost_usd", type=float, metavar="USD", help="Only those that cost at least this."
+    "-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Number of sessions."
 )
-@click.option("--witness", type=click.Choice(WITNESSES), help="Only those that this one saw.")
-@click.option("--live", is_flag=True, help="Only those whose agent runs.")
+@click.option("--all", "everything", is_flag=True, help="List all sessions.")
+@click.option("--agent", help="Only sessions of this agent, for example claude-code.")
+@click.option("--project", help="Only sessions with this in the path of their project.")
+@click.option("--model", help="Only sessions answered by a model with this in its name.")
+@click.option("--title", help="Only sessions with this in their title.")
+@click.option("--since", type=When(), help="Only sessions active since: 2026-11-01, today, '2 days ago'.")
+@click.option("--until", type=When(), help="Only sessions that began before this time.")
+@click.option(
+    "--min-cost", "min_cost_usd", type=float, metavar="USD", help="Only sessions that cost at least this."
+)
+@click.option("--witness", type=click.Choice(WITNESSES), help="Only sessions that this witness recorded.")
+@click.option("--live", is_flag=True, help="Only sessions whose agent runs.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/ls.json).")
 @settings_options()
 def command(
@@ -55,12 +57,12 @@ def command(
 ) -> None:
     """List sessions, the one last active first.
 
-    A session is one conversation, whoever saw it: the agent's own file (t), the proxy's log (w), an SDK's (s), a
-    run's (r), hooks (h); where the agent's file is gone, the files of its sub-agents (a) or what was typed (p) may be
-    left. Forks stand under what they were forked from. The model is the one that answered most in the main thread, +1
-    that there is another. Active is how long the agent was at work. Tokens are all that were billed. Exchanges, tokens
-    and cost of a fork are what came after it. A star marks a session whose agent runs, an exclamation mark one that
-    failed or was interrupted.
+    A session is one conversation, whoever recorded it: the agent's own file (t), the proxy's log (w), an SDK's (s), a
+    run's (r), hooks (h); if the agent's file is gone, the files of its sub-agents (a) or what was typed (p) may be
+    left. Forks are listed under the session that they were forked from. The model is the one that answered most in the
+    main thread; +1 means that there is another. Active is how long the agent was at work. Tokens are all that were
+    billed. Exchanges, tokens and cost of a fork are what came after it. A star marks a session whose agent runs, an
+    exclamation mark one that failed or was interrupted.
 
     \b
     Examples:
@@ -127,7 +129,7 @@ def _print(rows: "Sequence[SessionSummary]", ids: dict[str, str]) -> None:
 
 
 def _fitting(widths: list[int]) -> list[int]:
-    """The columns that there is room for; `widths` becomes what they have of it."""
+    """The columns for which there is room. Reduces `widths` to what each column gets."""
     room = screen.columns() + 2 - sum(widths) - 2 * len(HEAD)
     for column, least in LEAST.items():
         taken = min(max(0, widths[column] - least), max(0, -room))
@@ -143,7 +145,7 @@ def _fitting(widths: list[int]) -> list[int]:
 
 
 def _as_tree(rows: "Sequence[SessionSummary]") -> "Iterator[tuple[SessionSummary, int]]":
-    """Forks behind their parent, where that is in the list too."""
+    """The rows with forks after their parent, if that is in the list too."""
     ids = {row.id for row in rows}
     below: dict[str | None, list[SessionSummary]] = {}
     for row in rows:
@@ -175,12 +177,13 @@ def _cells(row: "SessionSummary", short_id: str, depth: int) -> list[str | int]:
 
 
 def _letter(witness: str, row: "SessionSummary") -> str:
-    """Of a transcript whose main file is missing, agents' files are left."""
+    """The letter of a witness: `a` for a transcript whose main file is missing, of which only agents' files are
+    left."""
     return "a" if witness == "transcript" and row.main_missing else witness[0]
 
 
 def _model(row: "SessionSummary") -> str:
-    """Without the vendor's name and the day of the model, which are long and say little."""
+    """The model's name without its vendor and its date, which are long and say little."""
     if not row.models:
         return "-"
     short = re.sub(r"^claude-|-\d{8}$", "", row.models[0])

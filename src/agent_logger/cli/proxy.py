@@ -1,4 +1,4 @@
-"""`agent-logger proxy`: the transparent logging proxy."""
+"""`agent-logger proxy`: run the transparent recording proxy."""
 
 import sys
 import time
@@ -22,15 +22,15 @@ SETTINGS = ("port", "log_dir", "allow_upstream", "redact", "seal_after", "worker
 def command(settings: config.Configuration) -> None:
     """Record what passes between agents and their models, byte for byte.
 
-    The proxy listens on 127.0.0.1. An agent is sent through it by its base URL, which names the
-    provider and the host to go on to; nothing else about the agent changes:
+    The proxy listens on 127.0.0.1. An agent is sent through it by its base URL, which names the provider and the host
+    to forward to; nothing else about the agent changes:
 
     \b
       ANTHROPIC_BASE_URL=http://127.0.0.1:8080/anthropic/api.anthropic.com
       OPENAI_BASE_URL=http://127.0.0.1:8080/openai/api.openai.com/v1
 
-    Calls are in the log folder as they happen. Ctrl-C finishes: open answers may end, for half a
-    minute; a second Ctrl-C ends at once.
+    Calls are written to the log folder as they happen. Ctrl-C stops it after open answers have ended, at most half a
+    minute later; a second Ctrl-C stops it at once.
 
     \b
     Examples:
@@ -41,7 +41,7 @@ def command(settings: config.Configuration) -> None:
 
 
 def serve(settings: config.Configuration, listening: Callable[[], None] = lambda: None) -> None:
-    """`listening` is called when it does."""
+    """Run the proxy. Calls `listening` once it listens."""
     from agent_logger.proxy.relay_process import RelayOptions
     from agent_logger.proxy.server import run
 
@@ -75,7 +75,7 @@ def _say(port: int, log_dir: object) -> None:
 
 
 def _show(line: "CallLine") -> None:
-    """Of a call to a model who asked and what it took; of any other what was asked for."""
+    """Print a call: session, model and usage of a call to a model; the request line and size of any other call."""
     parts = [time.strftime("%H:%M:%S"), str(line.status or "---")]
     if line.session:
         parts += [f"{line.session[9:]:11}", f"{line.thread or '':5}"]

@@ -1,4 +1,4 @@
-"""`agent-logger prune`: get rid of what is old or large."""
+"""`agent-logger prune`: delete what is old or large."""
 
 import re
 from datetime import datetime, timedelta
@@ -44,10 +44,10 @@ class Size(click.ParamType[int]):
 
 
 @click.command()
-@click.option("--older-than", type=Age(), help="Not active for this long: 90d, 12w, 6m, 1y.")
-@click.option("--larger-than", type=Size(), help="With more than this recorded: 500MB, 2GB.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be deleted.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--older-than", type=Age(), help="Sessions not active for this long: 90d, 12w, 6m, 1y.")
+@click.option("--larger-than", type=Size(), help="Sessions with more than this recorded: 500MB, 2GB.")
+@click.option("--dry-run", is_flag=True, help="Show what would be deleted, and delete nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/rm.json).")
 @settings_options()
 def command(
@@ -58,11 +58,11 @@ def command(
     yes: bool,
     as_json: bool,
 ) -> int:
-    """Delete what was recorded of sessions that are old or large, as `rm` does.
+    """Delete what was recorded of old or large sessions, as `rm` does.
 
-    With both options, only what is old and large. Sessions of which nothing was recorded here, which only an
-    agent's own files tell of, are left alone; so are those that are being written to, and those that a branch
-    begins in which is left.
+    With both options, only sessions that are both old and large. Left alone are sessions that only an agent's own files
+    hold, of which nothing was recorded here; those that are being written to; and those in whose log a branch begins
+    that is not deleted.
 
     \b
     Examples:
@@ -94,7 +94,7 @@ def command(
 
 
 def _without_parents_of_others(catalog: "Catalog", removals: list[Removed]) -> list[Removed]:
-    """A session stays as long as a branch of it does, which begins in its log."""
+    """The removals without sessions that have a branch that stays, which begins in their log."""
     while branches := catalog.branches(*(removal.session for removal in removals)):
         needed = set(branches.values())
         for branch, parent in branches.items():

@@ -1,4 +1,4 @@
-"""`agent-logger rm`: get rid of sessions."""
+"""`agent-logger rm`: delete sessions."""
 
 from errno import ENOSPC
 from typing import TYPE_CHECKING
@@ -44,8 +44,8 @@ class Removed(msgspec.Struct, frozen=True, kw_only=True):
 
 @click.command()
 @click.argument("sessions", metavar="ID...", nargs=-1, required=True)
-@click.option("--dry-run", is_flag=True, help="Only say what would be deleted.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--dry-run", is_flag=True, help="Show what would be deleted, and delete nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/rm.json).")
 @settings_options()
 def command(
@@ -53,10 +53,10 @@ def command(
 ) -> int:
     """Delete what was recorded of sessions, for good: shows it and asks.
 
-    Logs and copies of ours are deleted, and the sessions are not listed, counted or found any more, also if the
-    catalog is made anew. Every file is shown first. The files of the agents themselves are not ours: they stay, and
-    are named. So do files that only have a name like ours. A branch begins in the log of the session that it was
-    forked from, and is deleted with it.
+    Our logs and copies are deleted, and the sessions are not listed, counted or found any more, even if the catalog is
+    rebuilt. Every file is shown first. The agents' own files are not ours: they stay, and are named; so do files whose
+    names only look like ours. A branch begins in the log of the session that it was forked from, and is deleted with
+    it.
 
     \b
     Examples:
@@ -72,7 +72,8 @@ def command(
 
 
 def told_of(catalog: "Catalog", sessions: list[str], branches: "Mapping[str, str]") -> list[Removed]:
-    """`branches`: of those that are not asked for, the session they were forked from."""
+    """What would be removed of these sessions. `branches` maps those that the user did not name to the session that
+    they were forked from."""
     ours: dict[str, list[OwnFiles]] = {session: [] for session in sessions}
     for file in catalog.files_of_ours(*sessions):
         ours[file.session].append(file)
@@ -100,7 +101,7 @@ def _removed(
 
 
 def remove(catalog: "Catalog", doomed: list[Removed], *, dry_run: bool, yes: bool, as_json: bool) -> int:
-    """The exit code."""
+    """Show what is removed, ask, delete it, and return the exit code."""
     if as_json and not (dry_run or yes):
         raise click.UsageError("--json does not ask: say --yes, or --dry-run")
     if not as_json:

@@ -1,4 +1,4 @@
-"""`agent-logger run`: an agent with recording on, for this one child."""
+"""`agent-logger run`: run an agent with recording enabled."""
 
 import logging
 import os
@@ -37,7 +37,7 @@ class RunReport(RunMetadata, frozen=True, kw_only=True):
 
 
 class _WithCommand(click.Command):
-    """What stands behind `--` is not ours to read."""
+    """A command that leaves everything after `--` unread, for the agent."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if "--" in args:
@@ -53,12 +53,12 @@ class _WithCommand(click.Command):
 
 @click.command(cls=_WithCommand)
 @click.argument("prompt", required=False)
-@click.option("--resume", metavar="ID", help="Go on with a session: its id, or its label.")
-@click.option("--continue", "continue_", is_flag=True, help="Go on with the last session of this folder.")
-@click.option("--fork", is_flag=True, help="Go on under a new id.")
-@click.option("--label", metavar="NAME", help="What you call the session.")
-@click.option("--model", metavar="NAME", help="The model to ask.")
-@click.option("--max-turns", type=click.IntRange(1), metavar="N", help="Stop after so many turns.")
+@click.option("--resume", metavar="ID", help="Continue a session, by its id or its label.")
+@click.option("--continue", "continue_", is_flag=True, help="Continue the last session of this folder.")
+@click.option("--fork", is_flag=True, help="Continue under a new id.")
+@click.option("--label", metavar="NAME", help="Label for the session.")
+@click.option("--model", metavar="NAME", help="Model to use.")
+@click.option("--max-turns", type=click.IntRange(1), metavar="N", help="Stop after this many turns.")
 @click.option("--permission-mode", metavar="MODE", help="What the agent may do without asking.")
 @click.option(
     "--timeout",
@@ -67,7 +67,10 @@ class _WithCommand(click.Command):
     help="End the agent after this time.",
 )
 @click.option(
-    "--json", "as_json", is_flag=True, help="Print what came of it, not its output (docs/schemas/run.json)."
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print a JSON report instead of the agent's output (docs/schemas/run.json).",
 )
 @settings_options("sessions_dir", "log_dir")
 @click.pass_context
@@ -80,20 +83,19 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> int:
-    """Run an agent with recording on, for this one child.
+    """Run an agent with recording enabled, for this run only.
 
     \b
+    Examples:
       agent-logger run -- claude             in the terminal, as always
       agent-logger run "Fix the timer"       one prompt for claude
       agent-logger run -- codex exec --json "Fix the timer"
 
-    What the agent prints is passed on byte for byte, and its exit code is ours.
-    A line on stderr says what the run came to. Every line is in the log of its
-    session in the sessions folder before the next.
+    What the agent prints is passed on byte for byte, and its exit code is ours. A line on stderr sums the run up. Every
+    line is in the log of its session, in the sessions folder, before the next.
 
-    An agent that talks to the terminal keeps it: it is recorded by the proxy, by
-    one that runs or by one that is started for it. Nothing but its environment
-    is changed.
+    An agent that uses the terminal keeps it: the proxy records it, either a running one or one that is started for it.
+    Nothing except its environment is changed.
     """
     logging.getLogger("agent_logger").addHandler(_Notes())
     behind: Sequence[str] | None = ctx.meta.get(BEHIND)
@@ -229,7 +231,7 @@ def _start(words: list[str], prompt: str | None) -> "RunStart":
 
 
 def _is_sent_to(descriptor: int) -> bool:
-    """A pipe or a file, which an agent without a terminal reads to its end."""
+    """Whether the descriptor is a pipe or a file, which an agent without a terminal reads to its end."""
     try:
         mode = os.fstat(descriptor).st_mode
     except OSError:
@@ -241,7 +243,7 @@ def _is_sent_to(descriptor: int) -> bool:
 
 
 def _show(events: "list[Event]") -> None:
-    """For a person who watches."""
+    """Print the events for a person who watches."""
     for event in events:
         if event.type == "content" and not event.parent_tool_use_id:
             _output.echo(_output.hidden(event.text or ""), lines=True)
@@ -301,7 +303,7 @@ def _where(log: str | None) -> str:
 
 
 def _not_started(start: "RunStart", error: OSError, *, as_json: bool) -> int:
-    """Nothing is recorded: there was no agent to have a session with."""
+    """Report that the agent did not start. Nothing is recorded: there was no agent to have a session with."""
     from agent_logger.recording.run.child import why_not_started
 
     why = why_not_started(start.argv[0], error)

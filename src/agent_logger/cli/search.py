@@ -1,4 +1,4 @@
-"""`agent-logger search`: words in all sessions."""
+"""`agent-logger search`: search for words in all sessions."""
 
 from typing import TYPE_CHECKING
 
@@ -23,14 +23,17 @@ SECONDS = 3.0  # that a person waits for sessions that are not in the index yet
 
 @click.command()
 @click.argument("words", nargs=-1, required=True)
-@click.option("-n", "--limit", type=click.IntRange(min=1), default=10, show_default=True, help="How many.")
+@click.option(
+    "-n", "--limit", type=click.IntRange(min=1), default=10, show_default=True, help="Number of matches."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/search.json).")
 @settings_options()
 def command(settings: config.Configuration, words: tuple[str, ...], limit: int, as_json: bool) -> None:
-    """Find words in all sessions: what was typed, said and thought, what tools were given and what they answered.
+    """Search for words in all sessions.
 
-    All words must be there. A phrase stands in quotes, word* is a beginning. tool:Bash, file:login.py, is:error,
-    project:NAME and agent:NAME narrow it down. Newer ones come first among equals.
+    Searches what was typed, said and thought, what tools were given and what they answered. All words must occur. Put a
+    phrase in quotes; word* finds words that begin so. tool:Bash, file:login.py, is:error, project:NAME and agent:NAME
+    narrow the search. Of equally good matches, newer ones come first.
 
     \b
     Examples:
@@ -56,7 +59,7 @@ def command(settings: config.Configuration, words: tuple[str, ...], limit: int, 
 
 
 def _check(typed: str) -> None:
-    """Before anything is read."""
+    """Report a query that cannot be understood, before anything is read."""
     from agent_logger.catalog.search.query import read
 
     try:

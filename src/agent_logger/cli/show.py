@@ -1,4 +1,4 @@
-"""`agent-logger show`: one session, readable."""
+"""`agent-logger show`: show one session."""
 
 from typing import TYPE_CHECKING
 
@@ -29,12 +29,14 @@ class TouchedFiles(msgspec.Struct, frozen=True):
 
 @click.command()
 @click.argument("session", metavar="ID")
-@click.option("--turn", type=click.IntRange(min=0), metavar="N", help="One turn, nothing left out.")
-@click.option("--thinking", is_flag=True, help="All of the thoughts, not a line of each.")
-@click.option("--tools", is_flag=True, help="A table of the tools: calls, errors, time.")
-@click.option("--files", is_flag=True, help="The files that were read, written, edited.")
-@click.option("--wire", is_flag=True, help="With --turn: the request and the response as the proxy saw them.")
-@click.option("--raw", is_flag=True, help="The lines as they are in the files.")
+@click.option("--turn", type=click.IntRange(min=0), metavar="N", help="Show one turn, nothing left out.")
+@click.option("--thinking", is_flag=True, help="Show thoughts in full, not one line of each.")
+@click.option("--tools", is_flag=True, help="Show a table of the tools: calls, errors, time.")
+@click.option("--files", is_flag=True, help="List the files that were read, written, edited.")
+@click.option(
+    "--wire", is_flag=True, help="Show the request and the response as the proxy saw them; needs --turn."
+)
+@click.option("--raw", is_flag=True, help="Print the lines as they are in the files.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/show*.json).")
 @settings_options()
 def command(
@@ -48,13 +50,13 @@ def command(
     raw: bool,
     as_json: bool,
 ) -> None:
-    """Print a session as a conversation.
+    """Show a session as a conversation.
 
-    ID is the client's id of a session, the name of its log, the beginning of one of them that no other has, or a
-    path. What all who recorded it saw is shown as one; what looks like a key is not shown.
+    ID is the client's id of a session, the name of its log, a prefix of either that no other has, or a path. The
+    recordings of all witnesses are shown as one session; what looks like a key is not shown.
 
-    Each turn has its number to the left, its cost and time to the right. Tools are shortened, thoughts are a line,
-    sub-agents stand under the call that started them.
+    Each turn has its number to the left, its cost and time to the right. Tools are shortened, thoughts take one line,
+    sub-agents are under the call that started them.
 
     \b
     Examples:
@@ -144,7 +146,7 @@ def _print_tools(metrics: "Metrics") -> None:
 
 
 def _print_raw(settings: config.Configuration, name: str) -> None:
-    """Of every file that tells of the session. Which one it is, is said beside."""
+    """Print the lines of every file of the session, and on stderr which file it is."""
     from agent_logger.files.line_files import raw_lines
 
     for file in files_called(settings, name):

@@ -1,4 +1,4 @@
-"""`agent-logger start`: the main job."""
+"""`agent-logger start`: start recording, which is the main job."""
 
 import contextlib
 import subprocess
@@ -13,14 +13,14 @@ STOP_SECONDS = 10.0
 
 
 @click.command()
-@click.option("--no-page", is_flag=True, help="The proxy alone.")
-@click.option("--no-open", is_flag=True, help="Open no browser.")
+@click.option("--no-page", is_flag=True, help="Start the proxy alone.")
+@click.option("--no-open", is_flag=True, help="Do not open a browser.")
 @settings_options(*proxy.SETTINGS, "page_port")
 def command(settings: config.Configuration, no_page: bool, no_open: bool) -> None:
     """Start recording: the proxy, and the page that shows it. The same as no command.
 
-    'agent-logger proxy --help' says how an agent is sent through it, 'agent-logger view --help' what
-    the page is. Each is a process of its own: what is wrong with the page is no harm to the proxy.
+    'agent-logger proxy --help' explains how to send an agent through it, 'agent-logger view --help' what the page is.
+    Each is a process of its own: a problem with the page does not harm the proxy.
 
     \b
     Examples:

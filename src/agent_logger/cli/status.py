@@ -1,4 +1,4 @@
-"""`agent-logger status`: is it recording? what was lost?"""
+"""`agent-logger status`: show whether it is recording, and what was lost."""
 
 from typing import TYPE_CHECKING
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/status.json).")
 @settings_options()
 def command(settings: config.Configuration, as_json: bool) -> int:
-    """Is it recording? What was lost?
+    """Show whether it is recording, and what was lost.
 
-    Every proxy that runs, with what it has written, what it had to drop, and how far its recorder
-    is behind. Exit code: 0 all of them record, 1 none runs, or one has a problem.
+    Lists every running proxy, with what it has written, what it had to drop, and how far its recorder is behind. Exit
+    code: 0 all of them record, 1 none is running, or one has a problem.
 
     \b
     Examples:

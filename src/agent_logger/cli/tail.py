@@ -1,4 +1,4 @@
-"""`agent-logger tail`: what live sessions do now."""
+"""`agent-logger tail`: follow what live sessions do."""
 
 import time
 from typing import TYPE_CHECKING
@@ -19,25 +19,25 @@ POLL_SECONDS = 0.5
 
 
 @click.command()
-@click.option("--session", metavar="ID", help="Only this session, live or not.")
+@click.option("--session", metavar="ID", help="Follow only this session, live or not.")
 @click.option(
     "-n",
     "lines",
     type=click.IntRange(min=0),
     default=10,
     show_default=True,
-    help="Begin with the last lines.",
+    help="Number of earlier lines to begin with.",
 )
 @click.option(
-    "--json", "as_json", is_flag=True, help="Print JSON, one object a line (docs/schemas/tail.json)."
+    "--json", "as_json", is_flag=True, help="Print JSON, one object per line (docs/schemas/tail.json)."
 )
 @settings_options()
 def command(settings: config.Configuration, session: str | None, lines: int, as_json: bool) -> None:
     """Follow what all live sessions do, until Ctrl-C.
 
-    One line for each thing that happens: the time, the session, its thread, and what it is: input (a person typed),
-    text, thinking, tool (a call), result, error. Agents' own files are followed where there are any, else what the
-    proxy or an SDK recorded.
+    Prints one line for each event: the time, the session, its thread, and what it is: input (a person typed), text,
+    thinking, tool (a call), result, error. Agents' own files are followed if there are any, otherwise what the proxy or
+    an SDK recorded.
 
     \b
     Examples:
@@ -75,7 +75,7 @@ def _print(moments: "list[Moment]", *, as_json: bool) -> None:
 
 
 def _line(moment: "Moment") -> str:
-    """On a terminal as long as that is wide; in a pipe all of it."""
+    """The line of an event: cut to the width of a terminal, whole in a pipe."""
     at = f"{moment.at.astimezone():%H:%M:%S}" if moment.at else "        "
     thread = moment.thread.partition(":")[2][:8] or moment.thread
     text = _output.printable(" ".join(moment.text.split()))

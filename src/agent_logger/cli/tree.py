@@ -1,4 +1,4 @@
-"""`agent-logger tree`: a session's forks and sub-agents."""
+"""`agent-logger tree`: show a session's forks and sub-agents."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/tree.json).")
 @settings_options()
 def command(settings: config.Configuration, session: str, as_json: bool) -> None:
-    """Print a session's sub-agents, and the sessions that were forked from it.
+    """Show a session's sub-agents, and the sessions that were forked from it.
 
-    The tree begins with the session that all of them come from; a star marks the one that was asked for. Beside each
-    stand its turns and what they cost; of a session that is the total, with its sub-agents, and who saw it, as in ls.
-    A branch is where a session was taken up again at an earlier point.
+    The tree begins with the session from which all of them come; a star marks the one with this ID. Beside each are its
+    turns and their cost; for a session that is the total, with its sub-agents, and its witnesses, as in ls. A branch is
+    where a session was resumed at an earlier point.
 
     \b
     Examples:
@@ -59,7 +59,8 @@ def _ids(node: "SessionNode") -> Iterator[str]:
 def session_lines(
     node: "SessionNode", ids: Mapping[str, str], width: int, first: str = "", rest: str = ""
 ) -> Iterator[str]:
-    """`first` stands before its own line, `rest` before those under it."""
+    """The lines of a session and of everything below it. `first` is put before its own line, `rest` before those below
+    it."""
     mark = " *" if node.is_selected else ""
     live = " (live)" if node.live else ""
     started = screen.day_and_time(node.started) if node.started else ""
@@ -92,7 +93,8 @@ COLUMNS = (">11", ">9", ">8", f">{len(WITNESSES)}")  # when, turns, cost, by who
 
 
 def _line(name: str, title: str, facts: Sequence[str], width: int) -> str:
-    """The facts in columns at the right, as many of the last as there is room for; of the title what then fits."""
+    """The line of a node: its facts in columns at the right, as many of the last as there is room for, and the title
+    cut to what is left."""
     cells = [f"  {fact:{form}}" for fact, form in zip(facts, COLUMNS, strict=True)]
     while cells and screen.width(name) + sum(map(len, cells)) > width:
         del cells[0]
@@ -103,7 +105,7 @@ def _line(name: str, title: str, facts: Sequence[str], width: int) -> str:
 
 
 def _cost(node: "AgentNode | SessionNode") -> str:
-    """What copied all it has from its parent has cost nothing."""
+    """The cost of a node. A node that copied everything from its parent has cost nothing."""
     if node.cost_usd is None:
         return "unknown" if node.turns else "-"
     return dollars(node.cost_usd)

@@ -1,4 +1,4 @@
-"""`agent-logger usage`: tokens and cost."""
+"""`agent-logger usage`: show tokens and cost."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -50,15 +50,15 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 
 @click.command()
 @click.argument("by", type=click.Choice(BY), default="day")
-@click.option("--since", type=When(), help="From then on: 2026-11-01, today, '2 days ago'.")
-@click.option("--until", type=When(), help="Up to then.")
+@click.option("--since", type=When(), help="Only responses since: 2026-11-01, today, '2 days ago'.")
+@click.option("--until", type=When(), help="Only responses before this time.")
 @click.option("--agent", help="Only this agent, for example claude-code.")
 @click.option("--model", help="Only models with this in their name.")
 @click.option("--project", help="Only projects with this in their path.")
 @click.option(
     "--explain",
     metavar="SESSION",
-    help="Every response of a session: what it cost, and why it counts or not.",
+    help="Explain every response of a session: its cost, and why it counts or not.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/usage*.json).")
 @settings_options()
@@ -69,12 +69,12 @@ def command(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Tokens and cost, by day, week, month, session, model, project, agent or tool.
+    """Show tokens and cost by day, week, month, session, model, project, agent or tool.
 
-    Every response of a model counts once, however many files tell of it: the agents' own files, their forks and
-    copies, and what was recorded here. Prices are list prices of the day; what has none is not in the sum, and
-    is counted as unpriced. By tool, what a response cost is shared out among the tools that it called. Days, weeks
-    and months are in their order; anything else begins with what cost most.
+    Every response of a model counts once, however many files contain it: the agents' own files, their forks and copies,
+    and what was recorded here. Prices are list prices of the day; a response without a price is not in the sum, and is
+    counted as unpriced. By tool, the cost of a response is divided among the tools that it called. Days, weeks and
+    months are in order; everything else is sorted by cost, the highest first.
 
     \b
     Examples:
@@ -120,7 +120,7 @@ def _report(catalog: "Catalog", by: str, where: "Filter", *, as_json: bool) -> N
 
 
 def _unlisted_text(count: int) -> str:
-    """Below the table: why the sums may be too low."""
+    """The text below the table that says why the sums may be too low."""
     files = "its agent's file" if count == 1 else "their agents' files"
     return f"side calls (titles, compactions) of {counted(count, 'session')} are not in {files}"
 
@@ -149,7 +149,7 @@ LESS = (4, 3, 1, 2)  # columns of counts that a narrow terminal has no room for,
 
 
 def _fitting(rows: list[list[str]]) -> list[list[str]]:
-    """Without the columns that there is no room for, on a terminal."""
+    """The rows without the columns for which a terminal has no room."""
     widths = [max(map(screen.width, column)) for column in zip(*rows, strict=True)]
     widths[0] = min(widths[0], SHORTEST_NAME)
     columns = list(range(len(widths)))
@@ -166,7 +166,7 @@ NONE = {"tool": "no tool"}
 
 
 def _cut(by: str, name: str, room: int) -> str:
-    """Of a path the end is what tells it from others."""
+    """The name cut to the room. Of a path the end is kept, which distinguishes it from others."""
     if by != "project" or screen.width(name) <= room:
         return screen.cut(name, room)
     while screen.width(name) > room - 1:
@@ -188,7 +188,7 @@ def _cells(key: str, total: "Total") -> list[str]:
 
 
 def _explain(catalog: "Catalog", session: str, where: "Filter", *, as_json: bool) -> None:
-    """Every row of the ledger that is the session's, and those that it has but that count elsewhere."""
+    """Print every row of the ledger that is the session's, and those that it has but that count elsewhere."""
     from agent_logger.catalog.ledger.totals import total
     from agent_logger.model.prices import price_date
 
@@ -233,12 +233,12 @@ def _print_uncounted(rows: "Sequence[Uncounted]") -> None:
 
 
 def _print_below(text: str) -> None:
-    """Under its head."""
+    """Print the text indented, below its head."""
     _print_folded(text, " " * 4)
 
 
 def _print_folded(text: str, indent: str = "") -> None:
-    """On a terminal in as many lines as it takes."""
+    """Print the text, folded to the width of a terminal."""
     room = screen.columns() - len(indent) if screen.is_terminal() else len(text) + 1
     for line in folded(text, max(room, 20)):
         _output.echo(f"{indent}{line}")

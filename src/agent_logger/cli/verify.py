@@ -1,4 +1,4 @@
-"""`agent-logger verify`: is everything still there?"""
+"""`agent-logger verify`: check that everything recorded can still be read."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -22,14 +22,13 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/verify.json).")
 @settings_options("log_dir", "sessions_dir")
 def command(settings: config.Configuration, paths: tuple[Path, ...], as_json: bool) -> int:
-    """Read every byte of logs, and report damage.
+    """Read every byte of the logs, and report damage.
 
-    PATHS are files, or folders to search for logs: ours, plain or sealed, and the JSONL files
-    that agents leave behind. Without PATHS: the log folder, the sessions folder, the home, and wherever else
-    was ever recorded to.
+    PATHS are files, or folders to search for logs: ours, plain or sealed, and the JSONL files that agents leave behind.
+    Without PATHS: the log folder, the sessions folder, the home, and every other folder that was ever recorded to.
 
-    A torn end is not damage: the line is being written, or its writer was killed, and the next
-    writer ends it. Exit code: 0 all can be read, 1 there is damage.
+    A torn end is not damage: the line is being written, or its writer was killed, and the next writer ends it. Exit
+    code: 0 everything can be read, 1 there is damage.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""`agent-logger view`: the page alone."""
+"""`agent-logger view`: open the page alone."""
 
 import sys
 
@@ -11,14 +11,14 @@ from agent_logger.cli._settings import settings_options
 
 
 @click.command()
-@click.option("--no-open", is_flag=True, help="Open no browser.")
+@click.option("--no-open", is_flag=True, help="Do not open a browser.")
 @settings_options("page_port")
 def command(settings: config.Configuration, no_open: bool) -> None:
-    """See what the agents did, in a browser.
+    """Open the page that shows what the agents did, in a browser.
 
-    A page on 127.0.0.1, for you alone: it prints a link that works once, and lets in the browser that
-    opens it. Everything on the page is read from the logs and the agents' own files, and nothing is
-    written to them. If your page runs already, you get a link to that one.
+    The page listens on 127.0.0.1 and is for you alone: the command prints a link that works once, and the browser that
+    opens it is let in. Everything on the page is read from the logs and the agents' own files, and nothing is written
+    to them. If your page runs already, you get a link to that one.
 
     \b
     Examples:

@@ -44,7 +44,7 @@ class ClientAnswer:
 
 
 class DemoClient:
-    """One connection to the API, open from the first question to `close`."""
+    """A connection to the API, open from the first question to `close`."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)

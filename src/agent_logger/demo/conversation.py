@@ -1,7 +1,7 @@
 """A scripted agent at work: it asks the scripted API over a real socket and uses its tools.
 
-What it says has the shape of Claude Code's `stream-json` output, which the Claude Agent SDK's
-messages share: whoever can record those can record this.
+What it says has the shape of Claude Code's `stream-json` output, which the Claude Agent SDK's messages share: a program
+that can record those can record this.
 """
 
 import time
@@ -41,7 +41,7 @@ Happening = DemoInput | AgentMessage
 
 
 def scripted_api(*, pace: float = 1.0) -> ScriptedAPI[ScriptTurn]:
-    """The API for one `converse`, to be entered first.
+    """The API for one `converse`; enter its `with` block first.
 
     The script's delays, about two seconds in all, are multiplied by `pace`.
     """
@@ -51,8 +51,8 @@ def scripted_api(*, pace: float = 1.0) -> ScriptedAPI[ScriptTurn]:
 def converse(url: str, *, session_id: str | None = None) -> Generator[Happening, None, None]:
     """Play the conversation against the scripted API at `url`, or through a proxy before it.
 
-    An exchange is one `UserInput`, then `AgentMessage`s, the last of them a `result`. Each is
-    yielded as it happens. Cost and `modelUsage` count up over the session, as Claude Code's do.
+    An exchange is one `DemoInput`, then `AgentMessage`s, the last of them a `result`. Each is yielded as it happens.
+    Cost and `modelUsage` count up over the session, as Claude Code's do.
     """
     with closing(DemoAgent(url, session_id or str(uuid.uuid4()))) as agent:
         for text in agent.story.inputs:
@@ -62,7 +62,7 @@ def converse(url: str, *, session_id: str | None = None) -> Generator[Happening,
 
 @dataclass
 class DemoThread:
-    """A line of work: one exchange of the main conversation, or a helper that a tool use began."""
+    """A line of work: one exchange of the main conversation, or a helper that a tool use started."""
 
     messages: list[Json]
     begun_by: ScriptToolUse | None = None
@@ -72,7 +72,7 @@ class DemoThread:
 
     @property
     def marks(self) -> Json:
-        """What tells its messages from other threads'."""
+        """The fields that distinguish its messages from those of other threads."""
         if self.begun_by is None:
             return {"parent_tool_use_id": None}
         return {"parent_tool_use_id": self.begun_by.id, "agent_id": self.agent_id}

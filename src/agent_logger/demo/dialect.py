@@ -1,4 +1,4 @@
-"""What an API must offer to be scripted, and what is the same in all of them."""
+"""What an API needs in order to be scripted, and what is the same in all of them."""
 
 import secrets
 import string
@@ -18,7 +18,7 @@ Json = dict[str, Any]  # on its way out; nothing reads it again
 
 @dataclass(frozen=True)
 class DemoEvent:
-    """One event of a streamed answer. Not every API names its events."""
+    """An event of a streamed answer. Not every API names its events."""
 
     name: str
     data: bytes
@@ -29,7 +29,7 @@ class DemoEvent:
 
 
 class Ask(Protocol):
-    """A request to the model, read: one vendor's way to answer it, whole or streamed."""
+    """A request to the model, already read, and one vendor's way to answer it, whole or streamed."""
 
     @property
     def prompt(self) -> ScriptPrompt: ...
@@ -75,6 +75,6 @@ def with_ids(blocks: Sequence[Block], prefix: str) -> list[Block]:
 
 
 def cut(text: str, pieces: int) -> list[str]:
-    """Cut into about as many pieces of one length; the empty text is one empty piece."""
+    """Split the text into about as many pieces of equal length; the empty text is one empty piece."""
     step = max(1, -(-len(text) // max(1, pieces)))
     return [text[i : i + step] for i in range(0, len(text), step)] or [""]

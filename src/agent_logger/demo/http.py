@@ -1,7 +1,7 @@
 """A small HTTP/1.1 server for loopback, strict about what it reads.
 
-It is also the upstream that tests put behind the proxy, so it forgives nothing: framing that
-a lenient server would guess at is a 400 here. Header names keep their case and their order.
+It is also the upstream that tests put behind the proxy, so it forgives nothing: framing that a lenient server would
+guess at is a 400 here. Header names keep their case and their order.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ Headers = Sequence[tuple[str, str]]
 
 
 class ProtocolError(Exception):
-    """The client broke the protocol. It is told so, and the connection ends."""
+    """The client broke the protocol. It gets an answer that says so, and the connection ends."""
 
 
 @dataclass(frozen=True)

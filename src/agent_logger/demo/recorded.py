@@ -13,9 +13,10 @@ from agent_logger.recording.session_writer import SessionWriter
 
 
 def record_demo(folder: Path, *, pace: float = 1.0) -> Path:
-    """The agent's messages go to an exchange log in `folder`, what passes the proxy to wire logs in `logs` below it.
+    """Record the demo, and return the exchange log: the agent's messages go to it, in `folder`; what passes the proxy
+    goes to wire logs, in `logs` below `folder`.
 
-    Its exchange log. No key, no network, some seconds. Raises `StoreError`.
+    Needs no key and no network, and takes some seconds. Raises `StoreError`.
     """
     prepare_log_folder(folder)
     with scripted_api(pace=pace) as api, proxied(api.url, folder / "logs") as url:
@@ -23,7 +24,8 @@ def record_demo(folder: Path, *, pace: float = 1.0) -> Path:
 
 
 def record(url: str, folder: Path, on_prompt: Callable[[str], None] = lambda _: None) -> Path:
-    """Message by message, as it happens. (Not with the `SessionLogger`, which would tell your `ls` of the folder.)"""
+    """Record message by message, as it happens. (Without the `SessionLogger`, which would make the folder known to
+    `ls`.)"""
     writer = SessionWriter(folder)
     for happening in converse(url):
         if isinstance(happening, DemoInput):

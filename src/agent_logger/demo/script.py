@@ -1,7 +1,7 @@
 """What the scripted API will say: scenarios of lanes and turns, read from JSON.
 
-A request is answered with the next turn of the first lane that matches it. Lanes count their
-turns apart, so a sub-agent or a title request does not disturb the main conversation.
+A request is answered with the next turn of the first lane that matches it. Lanes count their turns separately, so a
+sub-agent or a title request does not disturb the main conversation.
 """
 
 import re
@@ -41,7 +41,7 @@ class ScriptToolUse(msgspec.Struct, frozen=True, tag="tool_use"):
 
 
 class RawItem(msgspec.Struct, frozen=True, tag="raw_item"):
-    """An output item of the Responses API that no other block can say; other APIs leave it out."""
+    """An output item of the Responses API that no other block can express; other APIs leave it out."""
 
     item: dict[str, Any]
 
@@ -50,7 +50,7 @@ Block = ScriptText | Thinking | ScriptToolUse | RawItem
 
 
 class ScriptTurn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One answer of the model. `text` is short for one text block."""
+    """An answer of the model. `text` is short for one text block."""
 
     text: str | None = None
     content: tuple[Block, ...] = ()
@@ -79,7 +79,7 @@ class ScriptPrompt:
 
 
 class ScriptMatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Holds if all its keys do; patterns are searched for, not anchored."""
+    """A condition that holds if all its keys do; patterns are searched for, not anchored."""
 
     no_tools: bool | None = None
     path_re: str = ""
@@ -128,12 +128,12 @@ def fill(text: str, variables: Mapping[str, str]) -> str:
 
 
 class OffScriptError(Exception):
-    """The scenario has no turn for this request. The client is told so with a 400."""
+    """The scenario has no turn for this request. The client gets a 400."""
 
 
 @dataclass(frozen=True)
 class Cue(Generic[T]):
-    """The turn that answers one request, and where in the scenario it stands."""
+    """The turn that answers one request, and its place in the scenario."""
 
     lane: str
     number: int  # from 0

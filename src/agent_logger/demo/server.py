@@ -1,4 +1,4 @@
-"""The scripted API: which path is which vendor's, and how a turn is played."""
+"""The scripted API: which path belongs to which vendor, and how a turn is played."""
 
 import asyncio
 import re
@@ -19,10 +19,10 @@ Row = TypeVar("Row")
 
 
 class ScriptedAPI(LoopbackServer, Generic[T]):
-    """Answers by script: `with ScriptedAPI(scenario) as api: ... api.url ...`.
+    """Answer by script: `with ScriptedAPI(scenario) as api: ... api.url ...`.
 
-    The tables' keys are patterns for the end of a path, so a base URL may have a path of its own.
-    A subclass knows more APIs by larger tables, and more ways to answer by its own `play`.
+    The tables' keys are patterns for the end of a path, so a base URL may have a path of its own. A subclass knows more
+    APIs by larger tables, and more ways to answer by its own `play`.
     """
 
     scripted: ClassVar[Mapping[str, Reader]] = {"/v1/messages": anthropic.DemoMessages}
@@ -31,7 +31,7 @@ class ScriptedAPI(LoopbackServer, Generic[T]):
     }
 
     def __init__(self, scenario: Scenario[T], *, port: int = 0, pace: float = 1.0) -> None:
-        """`pace` stretches the delays of the script; 0 leaves them out."""
+        """Take a scenario; `pace` stretches the delays of the script, and 0 leaves them out."""
         super().__init__(port)
         self.script = Script(scenario)
         self.pace = pace

@@ -1,4 +1,5 @@
-"""The story that the demo tells, and the tools of its agent: they touch no file, only the story's."""
+"""The story that the demo tells, and the tools of its agent: they use the files of the story, and touch no real
+file."""
 
 import re
 from importlib.resources import files

@@ -1,4 +1,4 @@
-"""What an agent's hooks call: keep what they are told, then keep the transcript, and be out of the way.
+"""What an agent's hooks call: store their input, then the transcript, and let the agent continue.
 
 The agent waits for this process, so it does one thing, redact and write, and imports next to nothing for it: much of
 what the rest of the program is built on takes longer to import than this takes to run. What can be done later is done
@@ -28,7 +28,7 @@ ANY_KEY = bytes(32)
 
 
 def keep_input() -> None:
-    """Everything a hook does. Whoever calls this ends the process; what goes wrong here is not the agent's problem."""
+    """Do everything a hook does. The caller then ends the process; what goes wrong here must not reach the agent."""
     data, length = _read_input()
     home = config.home()
     record, fields = record_of(data, length, home)
@@ -41,7 +41,7 @@ def keep_input() -> None:
 
 
 def _read_input() -> tuple[bytes, int]:
-    """What is kept of stdin, and how much came."""
+    """The part of stdin that is stored, and how many bytes came."""
     pieces: list[bytes] = []
     length = 0
     while _comes(SILENCE_SECONDS if pieces else BEGIN_SECONDS) and (piece := os.read(0, 1 << 20)):
@@ -56,7 +56,7 @@ def _comes(seconds: float) -> bool:
 
 
 def record_of(data: bytes, length: int, home: "Path") -> tuple[bytes, dict[str, Any]]:
-    """The line of a `records.Hook`, made by hand, and what the agent said if it can be understood."""
+    """The line of a `records.Hook`, made by hand, and the agent's input if it can be read."""
     redacted = _redacted(data, home)
     values = _object(redacted.data)
     fields: dict[str, Any] = {"type": "hook", "v": 1, "ts": _timestamp(time.time())}
@@ -72,7 +72,8 @@ def record_of(data: bytes, length: int, home: "Path") -> tuple[bytes, dict[str, 
 
 
 def _redacted(data: bytes, home: "Path") -> "Redacted[bytes]":
-    """Nearly always there is nothing to redact, and the key is not needed. We have the agent's environment."""
+    """The data without secrets. Nearly always there is nothing to redact, and the key is not needed. We have the
+    agent's environment."""
     credentials = environment_credentials(config.child_environment())
     redacted = Redactor(ANY_KEY, credentials).redact(data, "input")
     if not redacted.redactions:
@@ -112,12 +113,12 @@ def _json(fields: dict[str, Any]) -> bytes:
 
 
 def _timestamp(seconds: float) -> str:
-    """As `store.clock` writes it, without the import of `datetime`."""
+    """The time as `agent_logger.clock` writes it, without importing `datetime`."""
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{int(seconds * 1000) % 1000:03}Z"
 
 
 def _write(home: "Path", record: bytes, session: str | None) -> "Path":
-    """Whole or not at all: it gets its name when it is written."""
+    """Write the record whole or not at all: the file gets its name after it is written."""
     path = file_of(hooks_path(home), time.time(), session)
     platform.make_folder(path.parent)
     platform.replace_file(path, record + b"\n")
@@ -125,7 +126,7 @@ def _write(home: "Path", record: bytes, session: str | None) -> "Path":
 
 
 def _detach() -> None:
-    """Nobody waits for this process or hears from it, and it gives way to those who are waited for."""
+    """Detach this process, for which nobody waits, from its input and outputs, and lower its priority."""
     os.setsid()
     nothing = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):

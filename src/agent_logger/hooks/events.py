@@ -9,9 +9,9 @@ FIELDS = ("session_id", "transcript_path", "cwd", "permission_mode", "hook_event
 
 
 class HookInput(msgspec.Struct, frozen=True, kw_only=True):
-    """What every event tells, and `rest`, what only some do: a prompt, a tool's name, its input, its result.
+    """The fields of every event, and `rest`, which only some have: a prompt, a tool's name, its input, its result.
 
-    Hooks may report an id that the session had before it was forked: the transcript knows better.
+    Hooks may report an id that the session had before it was forked; the transcript has the right one.
     """
 
     session_id: str | None = None
@@ -24,6 +24,6 @@ class HookInput(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "HookInput":
-        """A field that is no text stays in `rest`."""
+        """Read the fields. One that is not text stays in `rest`."""
         strings = {name: values[name] for name in FIELDS if isinstance(values.get(name), str)}
         return cls(**strings, rest={name: value for name, value in values.items() if name not in strings})

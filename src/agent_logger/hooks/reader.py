@@ -1,4 +1,4 @@
-"""What hooks were told, read back: one file each in `<home>/hooks/YYYYMMDD/`."""
+"""The stored inputs of hooks, read back: one file each in `<home>/hooks/YYYYMMDD/`."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -34,12 +34,12 @@ class KeptHook:
 
 
 def hooks_in(folder: Path, tag: str) -> list[KeptHook]:
-    """Of one session on one day, as `hook_files` names them."""
+    """The hooks of one session on one day, as `hook_files` names them."""
     return [hook for path in files_with(folder, tag) if (hook := _read(path))]
 
 
 def session_in(folder: Path, tag: str) -> str:
-    """The id of the session that a tag stands for. Raises `SourceError` if no file tells."""
+    """The id of the session that a tag stands for. Raises `SourceError` if no file names it."""
     if not is_hashed(tag):
         return tag
     names = (
@@ -51,13 +51,13 @@ def session_in(folder: Path, tag: str) -> str:
 
 
 def events_in(folders: Iterable[Path], tag: str) -> list[HookEvent]:
-    """Of a session, in the order they came."""
+    """The events of a session, in the order they came."""
     hooks = [hook for folder in sorted(folders) for hook in hooks_in(folder, tag)]
     return [HookEvent(time_of(hook.ts), hook.input, hook.context_files) for hook in hooks]
 
 
 def agent_of(events: Iterable[HookEvent]) -> str | None:
-    """Whose hooks these are: the one below whose folder the transcript is."""
+    """The agent that called these hooks: the one whose folder holds the transcript."""
     paths = {event.input.transcript_path for event in events if event.input.transcript_path}
     for agent, location in located():
         if any(Path(path).is_relative_to(folder) for path in paths for folder in agent_folders(location)):

@@ -1,8 +1,8 @@
-"""What hooks were told of a session, as a session: prompts, tool calls, last words, its beginning and its end.
+"""What hooks reported about a session, as a session: prompts, tool calls, last words, its beginning and its end.
 
-Hooks see no response of a model, but for the words it stopped with, so what they tell of alone has no tokens and no
-cost. Beside other witnesses they say that they saw it, which tool calls they saw, and when and why it ended, which no
-transcript tells.
+Hooks see no response of a model, except the last message before it stopped, so a session that only they report has no
+tokens and no cost. Beside other witnesses, they add that they saw the session, which tool calls they saw, and when and
+why it ended, which no transcript says.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,12 +29,12 @@ class HookEvent(NamedTuple):
         return self.input.hook_event_name or ""
 
     def text(self, field: str) -> str | None:
-        """Of what only some events tell."""
+        """The text of a field that only some events have."""
         return text_of(self.input.rest.get(field))
 
 
 def session_of(session: str, agent: str | None, events: Sequence[HookEvent]) -> Session:
-    """All that hooks alone tell. The events in the order they came."""
+    """A session from hooks alone. The events are in the order they came."""
     times = [event.at for event in events if event.at]
     exchanges = [replace(exchange, number=number) for number, exchange in enumerate(_exchanges(events), 1)]
     prompt = next((exchange.user_input for exchange in exchanges if exchange.user_input), None)
@@ -53,7 +53,7 @@ def session_of(session: str, agent: str | None, events: Sequence[HookEvent]) -> 
 
 
 def with_hooks(session: Session, events: Sequence[HookEvent]) -> Session:
-    """A session that others saw, and what hooks say beside them."""
+    """A session that others saw, with what hooks add to it."""
     tools = {event.text("tool_use_id") for event in events} - {None}
     began = [event.at for event in events if event.name == "SessionStart" and event.at]
     ended = [event.at for event in events if event.name == "SessionEnd" and event.at]
@@ -83,7 +83,7 @@ def _context_files(events: Iterable[HookEvent]) -> Sequence[ContextFile]:
 
 
 def _end_reason(events: Iterable[HookEvent]) -> str | None:
-    """Of the last end; none if it was taken up again since."""
+    """The reason of the last end; `None` if the session was resumed since."""
     reason = None
     for event in events:
         if event.name == "SessionStart":
@@ -97,7 +97,7 @@ def _end_reason(events: Iterable[HookEvent]) -> str | None:
 
 
 def _exchanges(events: Iterable[HookEvent]) -> Iterator[Exchange]:
-    """From one prompt to the next. Whether the agent has yielded is told by `Stop`."""
+    """The exchanges, each from one prompt to the next. A `Stop` event says that the agent has yielded."""
     prompt: HookEvent | None = None
     followed: list[HookEvent] = []
     for event in events:
@@ -127,7 +127,8 @@ def _exchange(prompt: HookEvent | None, followed: Sequence[HookEvent]) -> Iterat
 
 
 def _turns(events: Sequence[HookEvent]) -> Iterator[Turn]:
-    """A tool call each, for which of them the model made at once, hooks are not told; and what it stopped with."""
+    """A turn for each tool call, since hooks do not report which calls the model made at once; and one for the last
+    message."""
     calls: dict[str, list[HookEvent]] = {}
     for number, event in enumerate(events):
         if event.name in ("PreToolUse", "PostToolUse", "PostToolUseFailure"):
@@ -169,7 +170,8 @@ def _blocks(name: str, events: Sequence[HookEvent]) -> Iterator[Block]:
 
 
 def _text(response: Any) -> str:
-    """Tools answer in many shapes; most have what a person would read under one of these."""
+    """The text of a tool's response. Responses have many shapes; most have their readable text under one of these
+    keys."""
     if isinstance(response, dict):
         response = next(
             (response[key] for key in ("stdout", "content", "output") if key in response), response

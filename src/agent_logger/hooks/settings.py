@@ -1,7 +1,7 @@
-"""The block in Claude Code's settings that makes it call us, put in and taken out of their text.
+"""The block in Claude Code's settings that makes it call us: add it to their text, and remove it.
 
-Everything but the value of `hooks` stays as it is, to the byte: the order of the keys, what we do not know, how it is
-indented.
+Everything except the value of `hooks` stays the same to the byte: the order of the keys, unknown settings, the
+indentation.
 """
 
 import json
@@ -30,12 +30,12 @@ Hooks = dict[str, Any]
 
 
 def block(command: list[str]) -> dict[str, Hooks]:
-    """What to put into settings that have no hooks yet."""
+    """The block for settings that have no hooks yet."""
     return {"hooks": _added({}, shlex.join(command))}
 
 
 def installed(text: str, command: list[str]) -> str:
-    """The settings, with our hooks beside those there are. Raises `SourceError` if they cannot be understood."""
+    """The settings with our hooks beside the existing ones. Raises `SourceError` if they cannot be read."""
     return _with_hooks(text, _added(_taken_out(_hooks(text)), shlex.join(command)))
 
 
@@ -47,7 +47,7 @@ def uninstalled(text: str) -> str:
 
 
 def commands_in(text: str) -> dict[str, list[str]]:
-    """Our commands that the settings call, by event; none if they cannot be understood."""
+    """Our commands that the settings call, by event; empty if the settings cannot be read."""
     try:
         hooks = _hooks(text)
     except SourceError:
@@ -64,7 +64,8 @@ def _added(hooks: Hooks, command: str) -> Hooks:
 
 
 def _taken_out(hooks: Hooks) -> Hooks:
-    """Groups of which nothing is left go too, and events without groups; what others left empty stays."""
+    """The hooks without ours. Groups that are empty then go too, and events without groups; what others left empty
+    stays."""
     left = {}
     for event, groups in hooks.items():
         groups_left = _without_ours(groups) if isinstance(groups, list) else groups
@@ -146,7 +147,7 @@ def _formatted(hooks: Hooks, indent: str) -> str:
 
 
 def _cut(text: str, members: list[tuple[str, int, int, int]]) -> str:
-    """Without the member, and without the comma that parted it from its neighbour."""
+    """The text without the `hooks` member, and without the comma that separated it from its neighbour."""
     number = max(at for at, member in enumerate(members) if member[0] == "hooks")
     if number > 0:
         return text[: members[number - 1][3]] + text[members[number][3] :]
@@ -156,7 +157,8 @@ def _cut(text: str, members: list[tuple[str, int, int, int]]) -> str:
 
 
 def _members(text: str) -> list[tuple[str, int, int, int]]:
-    """Of the outermost object, which is known to be sound: name, and where it, its value, and what follows begin."""
+    """The members of the outermost object, whose JSON was checked before: name, start, start of the value, end of the
+    value."""
     decoder, members = json.JSONDecoder(), []
     at = _past_blanks(text, text.index("{") + 1)
     while text[at] != "}":

@@ -1,5 +1,5 @@
-"""What is done after a hook, in a process that nobody waits for: the transcript is kept, and of a session that begins,
-what it took along is noted."""
+"""The work after a hook, in a process that nobody waits for: copy the transcript, and for a session that begins, record
+the instructions and settings that apply to it."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -10,7 +10,8 @@ from agent_logger.archive.collect import keep_session
 
 
 def follow_up(home: Path, record: Path, fields: dict[str, Any]) -> None:
-    """`told` comes from outside: a name in it is taken for what it is only if it leads below an agent's folder."""
+    """Do the work after a hook. `fields` come from outside: a path in them is used only if it is below an agent's
+    folder."""
     if fields.get("hook_event_name") == "SessionStart" and isinstance(fields.get("cwd"), str):
         with suppress(OSError):
             _add_context(record, fields["cwd"])
@@ -20,7 +21,7 @@ def follow_up(home: Path, record: Path, fields: dict[str, Any]) -> None:
 
 
 def _add_context(record: Path, cwd: str) -> None:
-    """The record is replaced as a whole; until then it is there without."""
+    """Add the context to the record. The record is replaced as a whole; until then it stays without."""
     from agent_logger.recording.context import noted_context  # most events do not need what this imports
 
     if noted := noted_context(cwd):

@@ -1,4 +1,4 @@
-"""The context of a session, as programs ask for it, and as it stands in the logs."""
+"""The context of a session: read for a program that asks for it, and reduced to what a log may hold."""
 
 import logging
 import os
@@ -20,7 +20,7 @@ class NotedFile(msgspec.Struct, frozen=True):
 
 
 class Noted(msgspec.Struct, frozen=True, kw_only=True):
-    """What a log says of it: paths and HMACs, no text."""
+    """What a log says about a session's context: paths and HMACs, no text."""
 
     cwd: str
     git_root: str | None
@@ -30,13 +30,13 @@ class Noted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def context(cwd: str | os.PathLike[str] = ".") -> Context:
-    """Which instructions, settings and variables apply to a session of Claude Code in this folder."""
+    """The instructions, settings and variables that apply to a session of Claude Code in this folder."""
     return read_context(Path(cwd), hmac_of)
 
 
 def noted_context(cwd: str | os.PathLike[str] | None) -> Json:
-    """For a record; nothing if the folder is not known, or not on this machine, or it cannot be told: recording goes
-    on."""
+    """The context to put into a record; unset if the folder is unknown, is not on this machine, or its context cannot
+    be read. A failure is logged as a warning and does not stop the recording."""
     if not cwd or not Path(cwd).is_dir():
         return UNSET
     try:

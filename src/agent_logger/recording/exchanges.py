@@ -1,17 +1,18 @@
-"""From messages to exchanges: when one begins, when it ends, and what the log says of it.
+"""Group messages into exchanges: when an exchange begins, when it ends, and what the log says about it.
 
-One `Exchanges` is one log. Inputs and messages go in, records come out, in the order they are to be written: a
-`LiveStart` for an exchange that begins, or of which more is known now; a `LiveMessage` for each entry; the `Exchange`.
+One `Exchanges` is one log. Inputs and messages go in; records come out in the order in which they must be written: a
+`LiveStart` for an exchange that begins, or about which more is known now; a `LiveMessage` for each entry; the
+`ExchangeRecord`.
 
-An input opens an exchange, and the next result of a human's asking ends it. While the agent is busy further inputs
+An input opens an exchange, and the next result that answers a person ends it. While the agent is busy, further inputs
 queue up; the client answers all of them together, so they open the next exchange together. That exchange is in the live
-file from the moment its first input is known. A client says `init` when it goes on to the next exchange: with inputs
-waiting, an exchange that had one already is over then, result or not.
+file from the moment its first input is known. A client sends `init` when it starts the next exchange: if inputs are
+waiting, an exchange that already had an `init` is over then, with or without a result.
 
 What the agent does unasked (a background task reports) ends with a result that has an `origin`: it answers no input.
 
-An exchange of a run waits after its result for what the process ends with, or for the next one. The messages of an
-exchange that grows large are not held: they are in the live file, and its record is a `LargeExchange`.
+An exchange of a run waits after its result for the process to exit, or for the next exchange. The messages
+of an exchange that grows large are not held in memory: they are in the live file, and its record is a `LargeExchange`.
 """
 
 from collections.abc import Callable, Iterator
@@ -61,7 +62,8 @@ class Began:
 
 @dataclass(frozen=True, slots=True)
 class LargeExchange:
-    """An exchange without its messages, which are in the live file; each is to pass through `finished`."""
+    """An exchange without its messages. These are in the live file; each must pass through `finished` before it is
+    written."""
 
     record: ExchangeRecord
     finished: Callable[[Message], Message | None]
@@ -94,14 +96,14 @@ class _Open:
     tally: Tally = field(default_factory=Tally)
     work: counters.Work = field(default_factory=counters.Work)
     bytes: int = 0
-    result: tuple[ExchangeStats, Json] | None = None  # with its origin; waits for the exit
+    result: tuple[ExchangeStats, Json] | None = None  # and its origin; in a run it waits for the exit
     redactions: list[Redaction] = field(default_factory=list)
     ends: dict[str, SdkStreamEvent] = field(
         default_factory=dict
     )  # by message: the event that tells its final usage
     streaming: dict[str | None, str] = field(default_factory=dict)  # thread to message
     announced: bool = False  # by an init
-    answered: bool = False  # something of the agent's is in it
+    answered: bool = False  # it holds a message of the agent
 
     @property
     def accepts_input(self) -> bool:
@@ -123,14 +125,14 @@ class _Open:
             self.messages.append(message)
 
     def finish_tally(self) -> None:
-        """With what streams told of the ends of responses."""
+        """Replace the output tokens of each response with the final count that its stream reported."""
         for message_id, (usage, is_main) in list(self.tally.usage.items()):
             end = self.ends.get(message_id)
             if end and end.usage and isinstance(output := end.usage.get("output_tokens"), int):
                 self.tally.take(message_id, replace(usage, output_tokens=output), is_main=is_main)
 
     def input_fields(self) -> dict[str, Any]:
-        """The fields that `LiveStart` and `Exchange` share."""
+        """The fields that `LiveStart` and `ExchangeRecord` share."""
         texts = [user_input.text for user_input in self.inputs]
         return {
             "id": self.id,
@@ -142,7 +144,7 @@ class _Open:
         }
 
     def _user_content(self) -> Any:
-        """The blocks of the only input, or a list with what each of several has; unset if all are plain text."""
+        """The blocks of the only input, or a list with the content of each of several; unset if all are plain text."""
         blocks = [user_input.content for user_input in self.inputs if user_input.content]
         if not blocks:
             return UNSET
@@ -156,8 +158,8 @@ def _content(given: UserInput) -> Any:
 
 
 class Exchanges:
-    """The exchanges of one log. `continues` is the session this one goes on from; `goes_on`: there is one, named or
-    not."""
+    """The exchanges of one log. `continues` is the session that this one continues; `goes_on` means that there is an
+    earlier one, whether its id is known or not."""
 
     def __init__(
         self,
@@ -188,32 +190,33 @@ class Exchanges:
     # ------------------------------------------------------------ which log
 
     def belongs(self, message: SdkMessage) -> bool:
-        """`False` for a message of another session: its log is another."""
+        """Whether a message belongs in this log; a message of another session belongs in the log of that session."""
         return not (self.session_id and message.session_id) or message.session_id == self.session_id
 
     def names(self, message: SdkMessage) -> str | None:
-        """The id this log gets with this message. What the old session still says after a reset does not count."""
+        """The session id that this log gets from this message. Messages that the old session still sends after a reset
+        do not count."""
         given = message.session_id
         if self.session_id or not given or (given == self.continues and not message.init):
             return None
         return given
 
     def resume(self, past: Totals, *, has_start: bool, resumed_from: str | None) -> None:
-        """The log is there already: numbers and totals go on."""
+        """Continue the numbers and totals of a log that exists already."""
         self.totals, self._has_start, self._resumes = past, has_start, has_start
         self._resumed_from = resumed_from
         self._before = past.counters
 
     def go_on(self) -> None:
-        """The session has a history that no log here holds."""
+        """Note that the session has a history that no log here holds."""
         self.has_unknown_history = True
 
     def go_on_from(self, session_id: str, before: counters.Counters | None) -> None:
-        """This session is new, but holds what an earlier one said: a fork, or a client that changes ids."""
+        """Note that this session is new but includes an earlier one: a fork, or a client that changes ids."""
         self.continues, self._before = session_id, before
 
     def identified(self, session_id: str) -> Iterator[Written]:
-        """The client's id is known now, and with it the numbers."""
+        """Take the client's id, now that it is known, and renumber the exchanges in flight."""
         self.session_id = session_id
         for number, exchange in enumerate(self.in_flight, self.totals.last_number + 1):
             exchange.number = number
@@ -225,12 +228,12 @@ class Exchanges:
 
     @property
     def is_waiting(self) -> bool:
-        """An input is there, and nothing came after it."""
+        """Whether an input was logged and nothing came after it."""
         return bool(self._open and self._open.inputs and not self._open.tally.count)
 
     @property
     def cost_usd(self) -> float | None:
-        """Of the log so far, with the exchange that waits for its exit."""
+        """The cost of the log so far, including the exchange that waits for the process to exit."""
         waiting = self._open.result[0].cost_usd if self._open and self._open.result else None
         costs = [cost for cost in (self.totals.cost_usd, waiting) if cost is not None]
         return round(sum(costs), counters.COST_DIGITS) if costs else None
@@ -241,7 +244,7 @@ class Exchanges:
         return bool(self._open and self._open.is_large)
 
     def withdraw(self) -> list[UserInput]:
-        """Inputs that nothing answered yet: they belong to the session that does."""
+        """Remove and return the inputs that nothing has answered yet: they belong to the session that answers them."""
         inputs = [user_input for exchange in self.in_flight for user_input in exchange.inputs]
         self._open = self._next = None
         return inputs
@@ -279,7 +282,7 @@ class Exchanges:
             yield from self._result(self._open, message, ts)
 
     def _knows(self, prompt: Content) -> bool:
-        """Whether this is an input that was logged, sent back by the client."""
+        """Whether a prompt is an input that was logged before and that the client sent back."""
         text = UserInput.of(prompt).text
         return any(text in [user_input.text for user_input in exchange.inputs] for exchange in self.in_flight)
 
@@ -329,14 +332,15 @@ class Exchanges:
         return self._began.witness == "run"
 
     def _go_on(self, ts: str) -> Iterator[Written]:
-        """An exchange that has its result is over."""
+        """End the exchange in flight if it has its result."""
         if self._open and self._open.result:
             yield from self._ended(self._open, "result", ts)
 
     def finish(
         self, reason: str | None, ts: str, end_reason: EndReason, exited: Exit | None = None
     ) -> Iterator[Written]:
-        """The log ends: what is in flight, and the totals. A run's last exchange says how the process ended."""
+        """End the log: write what is in flight, and the totals. The last exchange of a run says how the process
+        ended."""
         while self._open:
             last = exited if self._next is None else None
             yield from self._ended(self._open, "result" if self._open.result else end_reason, ts, last)
@@ -421,7 +425,7 @@ def _note_usage(exchange: _Open, message: SdkMessage) -> None:
 
 
 def _with_end(entry: Message, ends: dict[str, SdkStreamEvent]) -> Message:
-    """The usage of an answer's beginning, and over it what its end said."""
+    """The entry with the usage from the start of its response, overridden by the usage from its end."""
     end = ends.get(entry.message_id or "")
     if not end or not end.usage:
         return entry

@@ -1,7 +1,7 @@
-"""The session logger: an agent's program hands it every message, and finds one readable file a session.
+"""The session logger: an agent's program hands it every message, and it writes one readable file per session.
 
 `log` returns when the message is with the system in one write, so it survives a kill of this process from then on. It
-never raises for what it was given, nor for a disk that fails; `strict` is for those who would rather stop.
+never raises for a message, whatever it is, nor for a disk that fails; `strict` is for programs that prefer to stop.
 """
 
 import atexit
@@ -29,11 +29,11 @@ log = logging.getLogger("agent_logger")
 
 
 class SessionLogger:
-    """Records the sessions of one client, one after the other, into `sessions_dir`.
+    """Record the sessions of one client, one after the other, into `sessions_dir`.
 
-    Any thread may use it. A session that is resumed goes on in its own file; say `resumed_from` when you resume or
-    fork one, so that the client's counters are read right. With `strict` it raises `StoreError` where it could not
-    write; without, what is lost is counted in `lost`.
+    Any thread may use it. A resumed session continues in its own file; pass `resumed_from` when you resume or fork a
+    session, so that the client's counters are read correctly. With `strict`, it raises `StoreError` when it cannot
+    write; without, it counts what is lost in `lost`.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class SessionLogger:
         on_fork(self)
 
     def after_fork(self) -> None:
-        """Another thread may have been at work: that is done by the parent."""
+        """Drop work that another thread may have begun: the parent does it."""
         self._lock = threading.RLock()
         self._waiting.clear()
         self._busy = False
@@ -61,19 +61,19 @@ class SessionLogger:
     # ------------------------------------------------------------ what programs call
 
     def log(self, message: object) -> None:
-        """Any message: an object of the SDK, or the dict it was made from. What is neither is kept as it is."""
+        """Log any message: an object of the SDK, or the dict it was made from. Anything else is logged as it is."""
         self._do(lambda: self._log(message))
 
     def log_user_input(self, text_or_blocks: str | Sequence[Any]) -> None:
-        """What the user says; call it before you send it. Blocks may be dicts or objects of the SDK."""
+        """Log what the user says; call this before you send it. Blocks may be dicts or objects of the SDK."""
         self._do(lambda: self._log_user_input(text_or_blocks))
 
     def close(self, reason: str | None = None) -> None:
-        """Write the totals, with a `reason` if you have one. Whatever is logged after that resumes the session."""
+        """Write the totals, with a `reason` if you have one. Messages that are logged after this resume the session."""
         self._do(lambda: self._finish(reason, "eof"))
 
     async def wrap(self, messages: AsyncIterable[T]) -> AsyncGenerator[T, None]:
-        """Pass messages through, each after it was logged: those of the client, or the prompts on their way to it."""
+        """Log each message, then pass it through: messages of the client, or the prompts on their way to it."""
         try:
             async for message in messages:
                 self.log(message)
@@ -84,18 +84,18 @@ class SessionLogger:
 
     @property
     def lost(self) -> int:
-        """How many records could not be written, or messages not even be looked at."""
+        """How many records could not be written, plus how many messages could not be read at all."""
         return self._writer.lost + self._not_understood
 
     @property
     def path(self) -> Path | None:
-        """The file of the session: the last one after `close`, `None` before anything was logged. Its name changes
-        once, when the client's id is known."""
+        """The file of the session: after `close`, that of the last one; `None` before anything was logged. Its name
+        changes once, when the client's id is known."""
         return self._writer.path
 
     @property
     def session_id(self) -> str | None:
-        """The client's id of the session; `None` until it says so."""
+        """The client's id of the session; `None` until the client sends it."""
         return self._writer.session_id
 
     def __enter__(self) -> Self:
@@ -113,7 +113,8 @@ class SessionLogger:
     # ------------------------------------------------------------ one at a time
 
     def _do(self, work: Callable[[], None]) -> None:
-        """In order, also for a signal handler that interrupts one which is at work: that one does it then."""
+        """Do the work in order. If a signal handler interrupts a call in progress, that call does the handler's work
+        afterwards."""
         with self._lock:
             self._waiting.append(work)
             if self._busy:
@@ -126,7 +127,8 @@ class SessionLogger:
                 self._busy = False
 
     def _attempt(self, work: Callable[[], None]) -> None:
-        """The top of what runs inside somebody else's program: whatever goes wrong here is not their problem."""
+        """Run `work`, and catch what it raises unless `strict`: this code runs inside somebody else's program, which
+        must not fail because of it."""
         try:
             work()
         except Exception as error:
@@ -194,7 +196,7 @@ _open: set[SessionLogger] = set()  # held until they are closed: a forgotten one
 
 def _at_exit() -> None:
     for logger in list(_open):
-        with suppress(AgentLoggerError):  # a strict one: nobody is left to be told
+        with suppress(AgentLoggerError):  # raised by a strict logger; nobody is left to catch it
             logger.end_with_process()
 
 

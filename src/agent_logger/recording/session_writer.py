@@ -1,7 +1,7 @@
-"""Writing sessions as exchange logs: which log a message goes to, and what its records are written with.
+"""Write sessions as exchange logs: choose the log of each message, and write its records.
 
-Who brings the messages, an SDK or a run's output, does not matter here. Nothing here raises for a disk that fails:
-`failed` says so, and `lost` counts.
+Whether the messages come from an SDK or from a run's output does not matter here. Nothing here raises for a disk that
+fails: `failed` says why, and `lost` counts.
 """
 
 import time
@@ -43,7 +43,7 @@ Redactions = tuple[Redaction, ...]
 
 
 class SessionWriter:
-    """One conversation after the other, each in a log of its own under `folder`."""
+    """Write one conversation after the other, each to a log of its own under `folder`."""
 
     def __init__(
         self,
@@ -66,13 +66,13 @@ class SessionWriter:
         on_fork(self)
 
     def after_fork(self) -> None:
-        """What is in flight is the parent's to write. The child's next message begins an exchange of its own."""
+        """Leave what is in flight for the parent to write. The child's next message begins an exchange of its own."""
         if self._log:
             self._log.after_fork()
 
     @property
     def lost(self) -> int:
-        """Records that could not be written."""
+        """How many records could not be written."""
         return self._lost + (self._log.journal.lost if self._log else 0)
 
     def input(self, given: UserInput, redactions: Redactions = ()) -> None:
@@ -105,8 +105,8 @@ class SessionWriter:
 
     @property
     def cost_usd(self) -> float | None:
-        """Of the whole conversation, with the sessions that this one goes on from; `None` if a log of them, or a cost
-        in one, is missing."""
+        """The cost of the whole conversation, including the sessions that this one continues; `None` if one of their
+        logs, or a cost in one, is missing."""
         exchanges = self._log.exchanges if self._log else None
         if exchanges is None or exchanges.has_unknown_history or exchanges.totals.unknown_costs:
             return None
@@ -116,7 +116,7 @@ class SessionWriter:
 
     @property
     def resumed(self) -> str | None:
-        """The session that was known here before, and that this log goes on with."""
+        """The session that this log continues, if its log existed before."""
         return self.session_id if self._log and self._log.is_resumed else None
 
     @property
@@ -124,7 +124,8 @@ class SessionWriter:
         return self._log.exchanges.continues if self._log else None
 
     def _context(self, cwd: str | None) -> Json:
-        """Only of agents that have one; a session of nobody in particular is the SDK's."""
+        """The context to record, for agents that have one. A session without a named agent is the SDK's, which has
+        one."""
         agent = agent_called(self._began.agent)
         return noted_context(cwd) if self._began.agent is None or (agent and agent.context) else UNSET
 
@@ -154,7 +155,8 @@ class SessionWriter:
         return self._log
 
     def _leave(self, log: "_Log", inherited: Counters | None = None, *, inputs_go_on: bool = False) -> "_Log":
-        """This session is over, and another goes on from it. Inputs that wait for an answer may go with it."""
+        """End this session and open a new one that continues it. Inputs that wait for an answer may move to the new
+        one."""
         inputs = log.exchanges.withdraw() if inputs_go_on else []
         self._log = None
         new = self._opened(log.exchanges.session_id, inherited)
@@ -173,7 +175,7 @@ class SessionWriter:
         self._lost += log.journal.lost
 
     def _identify(self, log: "_Log", session_id: str) -> None:
-        """The client's id is known: the log gets its name, or goes on with the one that is there."""
+        """Give the log its name, now that the client's id is known, or continue the log that exists under that id."""
         part = exchange_log_of(self.folder, session_id)
         name = part.name if part else free_name(self.folder, f"{log.stem}_{safe_name(session_id[:8])}")
         exchanges, resumed_from = log.exchanges, self._resumed_from
@@ -199,7 +201,7 @@ class SessionWriter:
 
 
 class _Log:
-    """A log that is being written: its journal, and what is to be written to it."""
+    """A log that is being written: its journal, and the exchanges to write to it."""
 
     def __init__(self, journal: Journal, exchanges: Exchanges, stem: str) -> None:
         self.journal, self.exchanges, self.stem = journal, exchanges, stem
@@ -233,7 +235,7 @@ def _path(journal: Journal) -> Path:
 
 
 def _cost_up_to(folder: Path, session_id: str | None, visited: set[str | None]) -> float | None:
-    """What this session cost, with those that it goes on from, by their logs."""
+    """The cost of this session and of those that it continues, from their logs."""
     cost = 0.0
     while session_id is not None:
         log = exchange_log_of(folder, session_id) if session_id not in visited else None
@@ -248,13 +250,13 @@ def _cost_up_to(folder: Path, session_id: str | None, visited: set[str | None]) 
 
 
 def _past(log: PartFile) -> tuple[Totals, bool]:
-    """What a log holds: the totals of its exchanges, and whether it says how it began."""
+    """What a log holds: the totals of its exchanges, and whether it has a start record."""
     totals, has_start, _ = _read(log)
     return totals, has_start
 
 
 def _read(log: PartFile) -> tuple[Totals, bool, str | None]:
-    """With the session that this one goes on from."""
+    """The totals of a log, whether it has a start record, and the session that it continues."""
     try:
         exchanges = [
             exchange

@@ -1,4 +1,4 @@
-"""What a session's exchanges come to: the numbers of `session_end`, which a reader can derive at any time."""
+"""The totals of a session's exchanges: the numbers of `session_end`, which a reader can derive at any time."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from agent_logger.model.session import SYNTHETIC
 
 @dataclass(slots=True)
 class Tally:
-    """What the messages of one exchange add, noted as they come."""
+    """What the messages of one exchange add up to, counted as they come."""
 
     count: int = 0
     tools: dict[str, str] = field(default_factory=dict)  # tool use to tool
@@ -48,20 +48,21 @@ class Tally:
             self.peak_context_tokens = max(usage.context, self.peak_context_tokens)
 
     def take(self, response: str, usage: ReportedUsage, *, is_main: bool) -> None:
-        """The lines of a response say the same, but for the one it ended with, which has most output."""
+        """Keep the usage of a response. All its lines report the same, except the last one, which has the most
+        output."""
         earlier = self.usage.get(response)
         if earlier is None or (earlier[0].output_tokens or 0) <= (usage.output_tokens or 0):
             self.usage[response] = (usage, is_main)
 
     def billed(self, *, agents_alone: bool = False) -> Tokens | None:
-        """All responses that were told, or those of sub-agents."""
+        """The tokens of all responses that reported usage, or of sub-agents' responses alone."""
         usages = [usage for usage, is_main in self.usage.values() if not (agents_alone and is_main)]
         return counters.sum_of(map(counters.tokens_in, usages))
 
 
 @dataclass(slots=True)
 class Totals:
-    """Of the exchanges that were added so far."""
+    """The totals of the exchanges that were added so far."""
 
     exchanges: int = 0
     last_number: int = 0
@@ -87,11 +88,11 @@ class Totals:
         return totals
 
     def add(self, exchange: ExchangeRecord, tally: Tally | None = None) -> None:
-        """`tally` of its messages, if somebody kept it."""
+        """Add an exchange. `tally` is that of its messages, if the caller has it."""
         tally = tally or Tally.of(exchange.messages)
         self.exchanges += 1
         self.last_number = max(self.last_number, exchange.exchange)
-        # Some clients number their tool uses anew in every exchange.
+        # Some clients restart the numbers of their tool uses in every exchange.
         self.tools |= {f"{exchange.exchange} {use}": name for use, name in tally.tools.items()}
         if tally.context_tokens:
             self.context_tokens = tally.context_tokens
@@ -101,7 +102,8 @@ class Totals:
         self._add_billed(exchange.stats, tally)
 
     def _add_billed(self, stats: ExchangeStats | None, tally: Tally) -> None:
-        """What the result counts; without one, or where it counts the main thread alone, what was told."""
+        """Add the tokens that the result counts. If there is no result, or it counts the main thread alone, add those
+        that the responses reported."""
         counted = counters.billed(stats) if stats else None
         tokens = tally.billed(agents_alone=counted is not None)
         beside = None if stats and stats.model_usage else tokens

@@ -1,4 +1,4 @@
-"""A kit for agents on other providers: their sessions as Claude Code would write them, for the tools that read those.
+"""A kit for agents on other providers: writes their sessions as Claude Code does, for the tools that read those.
 
 writer = TranscriptWriter("openai")
 writer.user("Why is it slow?")
@@ -61,9 +61,9 @@ class ModelAnswer:
 
 
 def answer_of(path: str, body: bytes) -> ModelAnswer:
-    """The answer of an endpoint, streamed or not, by its path: `/v1/chat/completions`, `/v1/responses`, Gemini's.
+    """The answer of an endpoint, streamed or not, read by its path: `/v1/chat/completions`, `/v1/responses`, Gemini's.
 
-    `SourceError`: it is none, or says that something went wrong.
+    Raises `SourceError` if the body is not an answer, or reports an error.
     """
     dialect = dialect_of("", path)
     answer = dialect.read(body) if dialect else None
@@ -99,10 +99,11 @@ def _block(block: Block) -> Json:
 
 
 class TranscriptWriter:
-    """One session, in a file where tools look for Claude Code's; under `OPENAI_CONFIG_DIR` if that is set.
+    """Write one session to a file where tools look for Claude Code's; for the provider `openai` that is
+    `OPENAI_CONFIG_DIR`, if it is set.
 
-    Every line is written at once. A disk that fails stops nobody: `lost` counts. `session_id`, a UUID, goes on with a
-    session. `StoreError`: another process is at work on it.
+    Every line is written at once. A disk that fails raises nothing: `lost` counts the lines. Pass `session_id`, a UUID,
+    to continue a session. Raises `StoreError` if another process writes to the session.
     """
 
     def __init__(
@@ -129,11 +130,11 @@ class TranscriptWriter:
     # ------------------------------------------------------------ what happens
 
     def user(self, content: str | Sequence[Json]) -> None:
-        """What a person said; call it before it is sent."""
+        """Write what a person said; call this before you send it."""
         self._append("user", {"role": "user", "content": content}, permissionMode=self._permission_mode)
 
     def assistant(self, answer: ModelAnswer) -> None:
-        """What the model answered: a line for each block, with what the whole took."""
+        """Write what the model answered: a line for each block, each with the usage of the whole answer."""
         self._answers.append(answer)
         for block in answer.blocks:
             message = {
@@ -167,7 +168,7 @@ class TranscriptWriter:
     # ------------------------------------------------------------ what is printed
 
     def result(self, *, is_error: bool = False) -> list[Json]:
-        """What `--output-format json` prints: all messages, and how it ended. An unknown cost is `null`."""
+        """What `--output-format json` prints: all messages, and how the run ended. An unknown cost is `null`."""
         usage = sum((answer.usage for answer in self._answers if answer.usage), Usage())
         cost = Cost.total(_cost(answer) for answer in self._answers)
         texts = [
@@ -205,11 +206,12 @@ class TranscriptWriter:
     # ------------------------------------------------------------ hooks
 
     def hook_environment(self) -> dict[str, str]:
-        """What a hook finds in its environment, under this provider's name and under the one that most hooks know."""
+        """The variables that a hook gets, under this provider's name and under Claude's, which most hooks read."""
         return {f"{variable_prefix(self.provider)}_PROJECT_DIR": self.cwd, "CLAUDE_PROJECT_DIR": self.cwd}
 
     def run_hook(self, command: str, event: str, **more: Any) -> int:
-        """As the client does it, in a shell with its input as JSON. Its exit status; 124 if it takes too long."""
+        """Run a hook as the client does, in a shell with JSON as its input. Return its exit status; 124 if it takes too
+        long."""
         given = {
             "session_id": self.session_id,
             "transcript_path": str(self.path),
@@ -256,7 +258,7 @@ class TranscriptWriter:
         return name
 
     def _parent(self) -> str | None:
-        """The line before: of a session that goes on, the last of its file."""
+        """The id of the line before; in a continued session, that of the last line in its file."""
         if self._last is None and self._file is None and self.path.is_file():
             self._last = _last_of(self.path)
         return self._last
@@ -276,7 +278,7 @@ def _cost(answer: ModelAnswer) -> Cost:
 
 
 def usage_of(usage: Usage) -> Json:
-    """Tokens in Anthropic's spelling."""
+    """The token counts under Anthropic's names."""
     return {
         "input_tokens": usage.input_tokens,
         "cache_creation_input_tokens": usage.cache_write_tokens,

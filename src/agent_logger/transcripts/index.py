@@ -1,8 +1,9 @@
-"""`sessions-index.json`: what a list tells of the transcripts of a folder, so that they need not be read again.
+"""`sessions-index.json`: what a list shows about the transcripts of a folder, so that they need not be read again.
 
-The folder is what counts. An entry is believed only as long as the files of its transcript are those it was made from;
-an index that is missing, damaged or newer than this is made anew in memory, and written unless it is a newer one's. The
-fields are those that Claude Code gave its own, and two of ours: `stamp`, and a `digest` of all entries.
+The transcripts decide, not the index. An entry is used only while the files of its transcript are the ones that it was
+made from. An index that is missing, damaged or of a newer version is rebuilt in memory, and written to disk unless the
+existing one is of a newer version. The fields are those of Claude Code's own index, and two of ours: `stamp`, and a
+`digest` of all entries.
 """
 
 import hashlib
@@ -62,7 +63,7 @@ _entries = msgspec.json.Decoder(list[IndexEntry])
 
 
 def sessions_in(folder: Path, describe: Describe) -> list[StoredSession]:
-    """As they are now. Reads the transcripts that have changed, and then writes the index."""
+    """The sessions of a folder as they are now. Reads the transcripts that have changed, and then writes the index."""
     before, is_newer = _read(folder)
     logs = logs_in(folder).items()
     entries = [
@@ -103,7 +104,7 @@ def _entry(
 
 
 def _read(folder: Path) -> tuple[dict[str, IndexEntry], bool]:
-    """The entries by the name of their file, and whether a newer program wrote them."""
+    """The entries by file name, and whether a newer version wrote them."""
     try:
         index = _index.decode((folder / FILE).read_bytes())
         if index.version > VERSION:

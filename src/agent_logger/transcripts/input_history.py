@@ -1,4 +1,4 @@
-"""What people typed, over all sessions: `history.jsonl`, in the form that Claude Code gives its own."""
+"""What people typed, in all sessions: `history.jsonl`, in the form of Claude Code's own."""
 
 import logging
 from pathlib import Path
@@ -15,7 +15,7 @@ log = logging.getLogger("agent_logger.store")
 
 
 def remember(root: Path, line: Message, clock: Clock) -> None:
-    """If the line is a person's. Raises nothing: the message itself is safe."""
+    """Append the line's prompt to the history, if a person typed it. Raises nothing: the message itself is safe."""
     prompt = prompt_in(line)
     if prompt is None:
         return

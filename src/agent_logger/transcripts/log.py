@@ -1,6 +1,6 @@
-"""A transcript as a log: a header of ours, then lines from outside, word for word.
+"""A transcript as a log: our header, then lines from outside, word for word.
 
-`part`, `gap`, `recovered` and `large` stand between them as in every log.
+`part`, `gap`, `recovered` and `large` records stand between them as in every log.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,24 +24,26 @@ TAIL_BYTES = 64 << 10  # of a part, to see where its session stands
 
 
 class TranscriptLog:
-    """A transcript that this process appends to. Its header is the first line, unless a disk failed just then."""
+    """A transcript that this process appends to. Its header is the first line, unless the disk failed at that
+    moment."""
 
     def __init__(
         self, log: PartFile, header: SessionHeader, *, clock: Clock = CLOCK, part_bytes: int = PART_BYTES
     ) -> None:
-        """`header` is for a log that has none yet. Nothing is read or written before the first message."""
+        """Take the `header` for a log that has none yet. Nothing is read or written before the first message."""
         self.log = log
         self.journal = Journal(log.folder, log.name, "transcript", clock=clock, part_bytes=part_bytes)
         self._header: SessionHeader | None = header
         self._has_looked = False
 
     def append(self, message: Message) -> bool:
-        """`True` once it is safe from the end of this process; `False` if it is lost, and counted."""
+        """Append a message. `True` once it is safe if this process ends; `False` if it is lost, and counted."""
         self.begin()
         return self.journal.append(record_of(message))
 
     def offer(self, messages: Sequence[Message]) -> bool:
-        """As `append`, for a caller that offers again what is not taken: all of them, or none if they are not many."""
+        """Append messages, for a caller that offers again those that are refused: all of them, or none if they are not
+        many."""
         self.begin()
         lines = [record_of(message) for message in messages]
         if sum(len(records.encode(record)) for record in lines) <= SPILL_BYTES:
@@ -49,7 +51,7 @@ class TranscriptLog:
         return all(self.journal.offer(record) for record in lines)
 
     def begin(self) -> None:
-        """As the first message does."""
+        """Write the header if the log has none, as the first message does."""
         if not self._has_looked:
             with suppress(OSError, SourceError):  # then the next message looks again
                 self._header = None if read_header(self.log) else self._header
@@ -59,7 +61,7 @@ class TranscriptLog:
 
 
 def latest_in(log: PartFile) -> list[Message]:
-    """The last messages of a transcript, as many as tell where it stands; of a short one, all. Raises `OSError`."""
+    """The last messages of a transcript, enough to know its state; all messages of a short one. Raises `OSError`."""
     paths = [part.existing_path() for part in parts_of(log.folder, log.name)]
     newest = max(paths, key=lambda path: path.stat().st_mtime_ns, default=None)
     if newest is None or newest.suffix == ".zst":
@@ -71,12 +73,13 @@ def latest_in(log: PartFile) -> list[Message]:
 
 
 def is_there(log: PartFile) -> bool:
-    """Whether there is such a log: a link, or what is no file, is none."""
+    """Whether there is such a log. A link, or something that is not a file, does not count."""
     return any(path.is_file() and not path.is_symlink() for path in (log.path, log.sealed_path))
 
 
 def logs_in(folder: Path) -> dict[PartFile, list[PartFile]]:
-    """Those of a folder, each by its first part, with all. None in one that is a link: it would lead us elsewhere."""
+    """The logs of a folder: the first part of each, with all its parts. Empty if the folder is a link, which could lead
+    anywhere."""
     logs: dict[PartFile, list[PartFile]] = {}
     for part in [] if folder.is_symlink() else parts_in(folder):
         if is_there(part):
@@ -86,14 +89,15 @@ def logs_in(folder: Path) -> dict[PartFile, list[PartFile]]:
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """What changes with a log: of its files the names, sizes, and times that nobody can set."""
+    """What changes when a log changes: the names, sizes and inode change times of its files; no program can set the
+    latter."""
 
     text: str
     modified_ms: int  # of the epoch
 
     @classmethod
     def of(cls, parts: Iterable[PartFile]) -> Self:
-        """Raises `OSError`."""
+        """The stamp of a log's parts. Raises `OSError`."""
         paths = [part.existing_path() for part in parts]
         files = [(path.name, path.stat()) for path in paths]
         text = " ".join(f"{name}:{stat.st_size}:{stat.st_ctime_ns}:{stat.st_ino}" for name, stat in files)
@@ -101,7 +105,7 @@ class Stamp:
 
 
 def folders_in(projects: Path) -> Iterator[Path]:
-    """Those of the projects. Links are none."""
+    """The folders of the projects, without links."""
     try:
         paths = sorted(projects.iterdir())
     except (FileNotFoundError, NotADirectoryError):

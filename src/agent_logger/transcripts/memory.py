@@ -1,4 +1,4 @@
-"""What an agent wants to know the next time it works on a project: `memory/MEMORY.md` in the project's folder."""
+"""An agent's notes for the next time it works on a project: `memory/MEMORY.md` in the project's folder."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ from agent_logger.errors import StoreError
 
 
 def read(folder: Path) -> str:
-    """What was written last; empty if nothing was. Raises `StoreError` and `OSError`."""
+    """The text that was written last; empty if there is none. Raises `StoreError` and `OSError`."""
     try:
         return _path(folder).read_text("utf-8", "replace")
     except FileNotFoundError:
@@ -15,7 +15,7 @@ def read(folder: Path) -> str:
 
 
 def write(folder: Path, text: str) -> None:
-    """In the place of what was there, as a whole or not at all. Raises `StoreError` and `OSError`."""
+    """Replace the text, as a whole or not at all. Raises `StoreError` and `OSError`."""
     path = _path(folder)
     platform.make_folder(path.parent)
     platform.replace_file(path, text.encode("utf-8", "replace"))

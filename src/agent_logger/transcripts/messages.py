@@ -1,7 +1,7 @@
-"""What the lines of a transcript say: a message as it is kept, and what a list tells of the session they make.
+"""What the lines of a transcript say: a message as it is stored, and what a list shows about the session.
 
-A message is kept as it came, in Claude Code's shape. What it does not say itself is said beside it: its own id and the
-one before it, the time, the session, and where the agent was at work.
+A message is stored as it came, in Claude Code's shape. Fields that it lacks are added beside it: its own id and the one
+before it, the time, the session, and where the agent worked.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,7 +30,7 @@ _TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "sum
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredSession:
-    """What `SessionStorage.list` tells of a session."""
+    """What `SessionStorage.list` says about a session."""
 
     id: str
     project_path: str | None
@@ -44,7 +44,7 @@ class StoredSession:
 
 @dataclass(slots=True)
 class TranscriptContext:
-    """Where a session stands: what a message says of it holds for those after it, too."""
+    """The state of a session: what a message says about it holds for the messages after it, too."""
 
     session: str
     cwd: str
@@ -70,7 +70,7 @@ def _text(line: Message, name: str, otherwise: str) -> str:
 
 
 def message_of(given: object) -> Message:
-    """A mapping, or a message object of an SDK, as JSON has it. `ValueError`: it is neither, or has no type."""
+    """A mapping, or a message object of an SDK, as JSON. Raises `ValueError` if it is neither, or has no type."""
     data = json_of(dict(given) if isinstance(given, Mapping) else given)
     message = decode(data) if data else None
     if not isinstance(message, dict) or not isinstance(message.get("type"), str):
@@ -81,7 +81,8 @@ def message_of(given: object) -> Message:
 def completed(
     message: Message, context: TranscriptContext, *, uuid: str, now: str, git_branch: str | None
 ) -> Message:
-    """The line of a message: what it says itself stands. `ValueError`: it says that it is another session's."""
+    """The line of a message: its own fields win over the added ones. Raises `ValueError` if it names another
+    session."""
     for name in ("sessionId", "session_id"):
         if message.get(name) not in (None, context.session):
             raise ValueError(f"a message of the session {message[name]!r} is none of {context.session!r}")
@@ -106,7 +107,7 @@ def completed(
 
 
 def _with_the_models(line: Message) -> Message:
-    """Model, usage and stop reason of a response stand in its `message`, also if they came beside it."""
+    """The line with model, usage and stop reason of a response in its `message`, also if they came beside it."""
     inner = line.get("message")
     if line["type"] != "assistant" or not isinstance(inner, dict):
         return line
@@ -127,7 +128,7 @@ def model_of(message: Message) -> str | None:
 
 
 def prompt_in(line: Message) -> str | None:
-    """What a person typed; none if it is no person's, or of a sub-agent."""
+    """What a person typed; `None` if the line is not a person's, or is a sub-agent's."""
     if line.get("type") != "user" or line.get("isSidechain"):
         return None
     record: UserRecord = reader_of("user").fitting(with_whole_characters(line))
@@ -138,7 +139,7 @@ def prompt_in(line: Message) -> str | None:
 
 
 def session_of(name: str, messages: Iterable[Message], session_id: str) -> Session:
-    """`name` is that of its file."""
+    """The session that the messages make. `name` is that of its file."""
     entries = [JsonEntry(number, 0, None, encode(message)) for number, message in enumerate(messages, 1)]
     return replace(claude_code.session_of(SourceFiles(File(name, entries))), id=session_id)
 
@@ -195,12 +196,13 @@ def summary_line(text: str, by: str, context: TranscriptContext, now: str) -> Me
 
 
 def is_own_summary(message: Message) -> bool:
-    """Written when a session was closed; nobody's message has no id."""
+    """Whether the message is a summary that we wrote when the session was closed: unlike others' messages, it has no
+    id."""
     return message.get("type") == "summary" and "by" in message and "uuid" not in message
 
 
 def default_summary(session: Session) -> str | None:
-    """The first prompt, and the files that tools were given."""
+    """A summary of the first prompt and the files that tools were given."""
     inputs = (
         exchange.user_input
         for exchange in session.exchanges
@@ -213,7 +215,7 @@ def default_summary(session: Session) -> str | None:
 
 
 def text_of(session: Session) -> str:
-    """The conversation to read, for whoever sums it up: what was said, and which tools were used."""
+    """The conversation as text for a summary: what was said, and which tools were used."""
     texts: list[str] = []
     for exchange in session.exchanges:
         texts += [f"User: {exchange.user_input}"] if exchange.user_input else []

@@ -1,9 +1,10 @@
-"""The Claude Agent SDK's `SessionStore` on our storage: its sessions are kept here, and can be resumed from here alone.
+"""The Claude Agent SDK's `SessionStore` on our storage: its sessions are stored here, and can be resumed from here
+alone.
 
     options = ClaudeAgentOptions(session_store=AgentLoggerSessionStore(FileStorage()))
 
-Entries are kept as the SDK gives them, nothing added, and come back equal. The SDK is not imported: what is needed of
-it is taken from whoever calls us.
+Entries are stored as the SDK gives them, nothing added, and come back equal. The SDK is not imported: what is needed of
+it is taken from the calling program, which has loaded it.
 """
 
 import os
@@ -33,7 +34,7 @@ Key = Mapping[str, Any]  # project_key, session_id, and subpath for what lies be
 
 
 class AgentLoggerSessionStore:
-    """All six methods of the SDK's protocol. Any thread and any event loop may use it."""
+    """A store with all six methods of the SDK's protocol. Any thread and any event loop may use it."""
 
     def __init__(self, storage: Transcripts) -> None:
         self._projects = storage.root / "projects"
@@ -46,7 +47,8 @@ class AgentLoggerSessionStore:
         self._lock = threading.RLock()
 
     async def append(self, key: Key, entries: Sequence[Mapping[str, Any]]) -> None:
-        """`StoreError` if the disk fails: the SDK then tries again, and says so if that fails, too."""
+        """Store entries. Raises `StoreError` if the disk fails: the SDK then tries again, and reports it if that fails,
+        too."""
         if not entries:
             return
         with self._lock:
@@ -55,7 +57,7 @@ class AgentLoggerSessionStore:
                 raise StoreError(f"{log.log.path}: {log.journal.failing or 'busy'}")
 
     async def load(self, key: Key) -> list[Any] | None:
-        """Each entry once: one that came twice, for the SDK was not sure that we had it, has the same `uuid`."""
+        """All entries, each once. An entry that the SDK sent twice, unsure whether we had it, has the same `uuid`."""
         log = self._log(key)
         entries = [] if self._is_linked(log) else read_lines(log)
         return list(_unique(entries)) or None
@@ -65,12 +67,12 @@ class AgentLoggerSessionStore:
         return [{"session_id": _session_of(log), "mtime": Stamp.of(parts).modified_ms} for log, parts in logs]
 
     async def list_session_summaries(self, project_key: str) -> list[Any]:
-        """As the SDK itself sums a session up."""
+        """The summaries of a project's sessions, as the SDK itself makes them."""
         logs = logs_in(self._projects / project_folder(project_key)).items()
         return [self._summary(project_key, log, Stamp.of(parts)) for log, parts in logs]
 
     async def delete(self, key: Key) -> None:
-        """A session goes with all that lies below it. Raises `OSError`."""
+        """Delete a session with everything below it. Raises `OSError`."""
         with self._lock:
             log = self._log(key)
             below = log.folder / log.name
@@ -120,7 +122,8 @@ class AgentLoggerSessionStore:
             yield from logs_in(Path(path))
 
     def _summary(self, project_key: str, log: PartFile, stamp: Stamp) -> Any:
-        """The stamp was taken before the log is read, so the summary is never older than it says."""
+        """The summary of a log. Its stamp was taken before the log is read, so the summary is never older than the
+        stamp says."""
         stamp_before, summary = self._summaries.get(log, ("", None))
         if stamp_before != stamp.text:
             key = {"project_key": project_key, "session_id": _session_of(log)}
@@ -130,7 +133,7 @@ class AgentLoggerSessionStore:
 
 
 def _fold() -> Any:
-    """The SDK's own. It is loaded, or nobody could call us on its behalf."""
+    """The SDK's own function for summaries. The SDK is loaded, since only it calls this store."""
     sdk = sys.modules.get("claude_agent_sdk")
     if fold := getattr(sdk, "fold_session_summary", None):
         return fold

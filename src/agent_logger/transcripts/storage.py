@@ -1,4 +1,4 @@
-"""Storage of sessions for agents that others write: what they say is kept as they say it, and comes back word for word.
+"""Storage of sessions for other people's agents: messages are stored as they are, and come back word for word.
 
 storage = FileStorage()
 storage.append(session_id, {"type": "user", "message": {"role": "user", "content": "Hello"}})
@@ -27,29 +27,30 @@ PathLike = str | os.PathLike[str]
 
 
 class SessionStorage(Protocol):
-    """Where an agent keeps its sessions.
+    """The storage of an agent's sessions.
 
-    `agent_logger.testing.run_storage_conformance` says what must hold.
+    `agent_logger.testing.run_storage_conformance` checks what must hold.
     """
 
     def append(self, session_id: str, message: object) -> bool:
-        """Keep a message at once. `True`: it is kept; `ValueError`: it is none, or another session's."""
+        """Store a message at once. `True` if it is stored. Raises `ValueError` if it is not a message, or is another
+        session's."""
 
     def load(self, session_id: str) -> Messages | None:
-        """All its messages; none if there is no such session."""
+        """All messages of a session; `None` if there is no such session."""
 
     def list(self, project: PathLike | None = None) -> Sessions:
-        """The sessions of a project, or of all, the one last written to first."""
+        """The sessions of a project, or of all projects, the one last written to first."""
 
     def delete(self, session_id: str) -> None:
-        """That there is none is no error."""
+        """Delete a session. A session that does not exist is no error."""
 
 
 class FileStorage(Transcripts):
-    """Transcripts below `root`, by default our home; new sessions are those of the project `cwd`.
+    """Store transcripts below `root`, by default our home; new sessions belong to the project `cwd`.
 
-    `agent` and `version` are what the header of a new session says of the program that uses this. Nothing is raised for
-    a disk that fails: `append` says `False`, and `lost` counts. Close it to have the sessions summed up.
+    `agent` and `version` name the program that uses this, in the header of a new session. Nothing is raised for a disk
+    that fails: `append` returns `False`, and `lost` counts. `close` writes the summaries of the sessions.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class FileStorage(Transcripts):
         home = config.home()
         folder = Path(root).expanduser().absolute() if root is not None else home
         command = ""
-        with suppress(AgentLoggerError):  # whoever starts a command is told what is wrong with the settings
+        with suppress(AgentLoggerError):  # a command reports what is wrong with the settings
             command = config.load().summary_command
         super().__init__(
             folder, Path(cwd or Path.cwd()), agent=agent, version=version, summary_command=command
@@ -81,7 +82,7 @@ class FileStorage(Transcripts):
 
 
 class InMemoryStorage:
-    """The same without files, for tests and for what nobody wants to keep."""
+    """Store sessions without files, for tests and for sessions that need not last."""
 
     def __init__(self, cwd: PathLike | None = None) -> None:
         self.cwd = real(Path(cwd or Path.cwd()))

@@ -1,10 +1,10 @@
-"""Keeping sessions for agents: a transcript each, appended to the moment a message exists, and never rewritten.
+"""Store sessions for agents: one transcript each, appended to the moment a message exists, and never rewritten.
 
-<root>/projects/<project>/<session>.jsonl             the transcript, a log of ours (see `transcript_log`)
+<root>/projects/<project>/<session>.jsonl             the transcript, a log of ours (see `transcripts.log`)
 <root>/projects/<project>/<session>/tool-results/     what was too long for a line
 <root>/projects/<project>/sessions-index.json         derived; may be deleted at any time
-<root>/projects/<project>/memory/MEMORY.md            what the agent wants to know next time
-<root>/history.jsonl                                  what people typed, over all sessions
+<root>/projects/<project>/memory/MEMORY.md            the agent's notes for the next time
+<root>/history.jsonl                                  what people typed, in all sessions
 """
 
 import logging
@@ -42,7 +42,7 @@ _log = logging.getLogger("agent_logger.store")
 
 
 class Transcripts:
-    """The transcripts below `root`. New sessions are those of the project `cwd`. Any thread may use it."""
+    """The transcripts below `root`. New sessions belong to the project `cwd`. Any thread may use it."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Transcripts:
 
     @property
     def lost(self) -> int:
-        """Messages that could not be written."""
+        """How many messages could not be written."""
         return self._lost + sum(session.log.journal.lost for session in list(self._open.values()))
 
     def after_fork(self) -> None:
@@ -76,10 +76,11 @@ class Transcripts:
     # ------------------------------------------------------------ the four
 
     def append(self, session_id: str, message: object) -> bool:
-        """Keep a message; a session that is not known begins with it.
+        """Store a message; an unknown session begins with it.
 
-        `True` once it is safe from the end of this process; `False` if the disk failed: it is lost, and counted.
-        `ValueError`: it is no message, or another session's. `StoreError`: this id cannot be kept here.
+        `True` once it is safe if this process ends; `False` if the disk failed: it is lost, and counted. Raises
+        `ValueError` if it is not a message, or is another session's, and `StoreError` if a session with this id cannot
+        be stored here.
         """
         given = transcript.message_of(message)
         with self._lock:
@@ -99,14 +100,14 @@ class Transcripts:
             return True
 
     def load(self, session_id: str) -> Messages | None:
-        """All its messages, whole; none if there is no such session."""
+        """All messages of a session, whole; `None` if there is no such session."""
         part = self._find(session_id)
         if part is None:
             return None
         return [message for message in read_messages(part) if not transcript.is_own_summary(message)]
 
     def list(self, project: str | os.PathLike[str] | None = None) -> Sessions:
-        """The sessions of a project, or of all, the one last written to first."""
+        """The sessions of a project, or of all projects, the one last written to first."""
         real_project = real(Path(project)) if project is not None else None
         folders = folders_in(self.root / "projects")
         with self._lock:
@@ -120,7 +121,8 @@ class Transcripts:
         return sorted(sessions, key=lambda session: (session.modified, session.id), reverse=True)
 
     def delete(self, session_id: str) -> None:
-        """Remove a session and all of ours that lies beside it. Raises `OSError`; that there is none is no error."""
+        """Remove a session and all of our files beside it. Raises `OSError`; a session that does not exist is no
+        error."""
         with self._lock:
             if session := self._open.pop(session_id, None):
                 self._leave(session)
@@ -131,7 +133,8 @@ class Transcripts:
     # ------------------------------------------------------------ the end of a session
 
     def close(self, session_id: str | None = None) -> None:
-        """Sum the session up, and all that are open if none is named. Whatever is appended later goes on with it."""
+        """Write the summary of the session, or of all open sessions if none is named. What is appended later continues
+        the session."""
         with self._lock:
             for name in [session_id] if session_id is not None else [*self._open]:
                 if session := self._open.pop(name, None):
@@ -156,7 +159,8 @@ class Transcripts:
             session.log.append(transcript.summary_line(text, by, session.context, self._clock.now()))
 
     def _summary(self, messages: Messages, session: "_Session") -> tuple[str | None, str]:
-        """The client's own title, what the user's command says, or what can be told without it."""
+        """The client's own title, the output of the user's command, or a summary made here; and which of the three it
+        is."""
         if title := transcript.title_of(messages):
             return title, "client"
         conversation = transcript.session_of(session.log.log.name, messages, session.context.session)
@@ -173,11 +177,11 @@ class Transcripts:
     # ------------------------------------------------------------ memory
 
     def read_memory(self, project: str | os.PathLike[str] | None = None) -> str:
-        """What was written last for the project; empty if nothing was. Raises `StoreError` and `OSError`."""
+        """The text that was written last for the project; empty if there is none. Raises `StoreError` and `OSError`."""
         return memory.read(self._folder_of(project))
 
     def write_memory(self, text: str, project: str | os.PathLike[str] | None = None) -> None:
-        """In the place of what was there, as a whole or not at all. Raises `StoreError` and `OSError`."""
+        """Replace the project's text, as a whole or not at all. Raises `StoreError` and `OSError`."""
         memory.write(self._folder_of(project), text)
 
     def _folder_of(self, project: str | os.PathLike[str] | None) -> Path:
@@ -202,7 +206,7 @@ class Transcripts:
         return self._open[session_id]
 
     def _miss(self, session_id: str, error: OSError) -> bool:
-        """A message is lost, for it cannot even be told where its session is. Its log will say so."""
+        """Count a message as lost, because it is not even known where its session is. The log will say so."""
         _log.warning("%s: a message is lost: %s", self.root, error)
         since, began, count = self._missed.get(session_id, (self._clock.now(), self._clock.monotonic(), 0))
         self._missed[session_id] = since, began, count + 1
@@ -222,7 +226,8 @@ class Transcripts:
             session.log.journal.append(gap)
 
     def _see_past(self, log: PartFile, context: TranscriptContext) -> None:
-        """Where the session stands. A log that cannot be read now may well be written to: that comes first."""
+        """Read the state of the session. A log that cannot be read now may still be writable, and writing matters
+        more."""
         try:
             header = read_header(log)
             for message in latest_in(log):
@@ -265,7 +270,7 @@ class Transcripts:
 
 
 class _Session:
-    """One that is being appended to."""
+    """A session that is being appended to."""
 
     def __init__(self, opened: TranscriptLog, context: TranscriptContext) -> None:
         self.log, self.context = opened, context
@@ -274,7 +279,7 @@ class _Session:
 
 
 def real(path: Path) -> str:
-    """A path as the client takes it for the name of a project."""
+    """The path from which the client makes the name of a project."""
     return unicodedata.normalize("NFC", os.path.realpath(path))
 
 
@@ -293,6 +298,6 @@ def _described(log: PartFile) -> StoredSession | None:
 
 
 def _is_of_another(session: StoredSession, project: str) -> bool:
-    """Two projects may have one folder: a_b and a-b."""
+    """Whether the session is of another project with the same folder: a_b and a-b share one."""
     path = session.project_path
     return path is not None and path != project and folder_name(path) == folder_name(project)

@@ -1,4 +1,4 @@
-"""A summary by a command of the user's: the conversation on its standard input, the summary on its output."""
+"""A summary by the user's command: the conversation is its standard input, the summary its output."""
 
 import logging
 import os
@@ -15,7 +15,8 @@ log = logging.getLogger("agent_logger.store")
 
 
 def by_command(command: str, text: str) -> str | None:
-    """None if it fails, takes too long, or says nothing. What it is given is redacted, for it may send it anywhere."""
+    """The summary that the command prints; `None` if it fails, takes too long, or prints nothing. Its input is
+    redacted, for it may send it anywhere."""
     redacted = Redactor(os.urandom(32)).redact_text(text, "summary").data
     try:
         printed = _run(shlex.split(command), redacted)

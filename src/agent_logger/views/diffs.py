@@ -1,4 +1,4 @@
-"""Diffs: of two texts, and out of the patches that models write."""
+"""Diffs between two texts, and diffs read from the patches that models write."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,7 +13,7 @@ MOST_COMPARED = 250_000
 
 
 def diff_of(path: str | None, edits: Iterable[tuple[str, str]]) -> Diff:
-    """Of one file: each edit is an old text and the new one in its place."""
+    """The diff of one file. Each edit is an old text and the new text that replaces it."""
     hunks = [list(_hunk(_lines(old), _lines(new))) for old, new in edits]
     parted = [[DiffLine("@", ""), *hunk] if number else hunk for number, hunk in enumerate(hunks)]
     return Diff(path, tuple(line for hunk in parted for line in hunk))
@@ -66,7 +66,7 @@ _SIGNS: dict[str, Sign] = {"+": "+", "-": "-"}
 
 
 def patch_diffs(text: str) -> list[Diff]:
-    """One per file of an `apply_patch`, wherever in `text` that stands; none if there is none."""
+    """The diffs of an `apply_patch`, one per file, wherever in `text` the patch is; empty if there is no patch."""
     patch = text.partition(BEGIN)[2].partition(_END)[0]
     heads = list(_FILE.finditer(patch))
     ends = [*(head.start() for head in heads[1:]), len(patch)]

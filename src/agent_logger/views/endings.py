@@ -1,4 +1,4 @@
-"""How responses and exchanges ended, for a reader: nothing to say, a word, or a word of warning."""
+"""How responses and exchanges ended, for a reader: nothing to say, a note, or a warning."""
 
 from typing import NamedTuple
 
@@ -50,7 +50,7 @@ class Ending(NamedTuple):
 
 
 def turn_ending(turn: Turn) -> Ending | None:
-    """None for a response that ended as most do. A word that is not known is no warning."""
+    """How a response ended; `None` if it ended normally. An unknown stop reason is not a warning."""
     reason = turn.stop_reason or ""
     word = reason.lower()
     return None if not word or word in NORMAL_STOPS else Ending(reason, word in BAD_STOPS)
@@ -60,7 +60,7 @@ WELL = frozenset({None, "result", "input", "reset", "eof", "exit", "exit code 0"
 
 
 def ended_well(reason: str | None) -> bool:
-    """Of an exchange: nothing went wrong, as far as is known."""
+    """Whether an exchange with this end reason went well, as far as is known."""
     return reason in WELL
 
 
@@ -69,7 +69,7 @@ QUIET_ENDS = {None: "in flight", "input": "ended by the next input", "reset": "r
 
 
 def exchange_ending(exchange: Exchange) -> Ending | None:
-    """None for one that came to its end, or of which nobody knows."""
+    """How an exchange ended; `None` if it is complete, or if nothing is known about its end."""
     reason = exchange.end_reason
     if exchange.complete or reason == LOST:
         return None

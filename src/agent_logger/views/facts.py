@@ -1,4 +1,4 @@
-"""What a view says of a session before the conversation: names and values, in the order they are read."""
+"""What a view says about a session above the conversation: names and values, in reading order."""
 
 from collections.abc import Callable, Iterator
 
@@ -53,7 +53,7 @@ def _facts(session: Session, metrics: Metrics) -> Iterator[tuple[str, str]]:
 
 
 def inherited_text(session: Session, shorten: Callable[[str], str] = str) -> str:
-    """`2 turns before the fork, $0.0015, counted in 1f4ec513`; nothing for what is no fork."""
+    """The text `2 turns before the fork, $0.0015, counted in 1f4ec513`; empty if the session is not a fork."""
     if (inherited := session.inherited) is None:
         return ""
     others = ", ".join(hidden(shorten(name)) for name in inherited.counted_in)
@@ -72,12 +72,12 @@ def _compactions(session: Session) -> Iterator[str]:
 
 
 def context_of(session: Session) -> str:
-    """The files of instructions and settings that applied when it began."""
+    """The files of instructions and settings that applied when the session began."""
     return ", ".join(hidden(file.path) for file in session.context_files)
 
 
 def durations(metrics: Metrics) -> str:
-    """From the first moment to the last, and how much of that the agent was at work."""
+    """The time from the first moment to the last, and how much of it the agent was active."""
     if metrics.wall_seconds is None or metrics.active_seconds is None:
         return ""
     wall, active = seconds_text(metrics.wall_seconds), seconds_text(metrics.active_seconds)

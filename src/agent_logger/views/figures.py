@@ -11,7 +11,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def short(number: float) -> str:
-    """`9,500`, `12.3k`, `4.5M`."""
+    """The number in short form: `9,500`, `12.3k`, `4.5M`."""
     for unit, size, least in (("G", 1e9, 1e9), ("M", 1e6, 1e6), ("k", 1e3, 1e4)):
         if number >= least:
             return f"{number / size:.1f}{unit}"
@@ -26,7 +26,8 @@ def bytes_text(size: float) -> str:
 
 
 def seconds_text(seconds: float) -> str:
-    """`340 ms`, `4.2 s`, `42 s`, `3 m 7 s`, `21 m`, `2 h 10 m`: not like a time of day, which stands beside it."""
+    """A duration: `340 ms`, `4.2 s`, `42 s`, `3 m 7 s`, `21 m`, `2 h 10 m`. It must not look like the time of day next
+    to it."""
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 60:
@@ -43,7 +44,7 @@ def dollars(usd: float) -> str:
 
 
 def money(cost: Cost) -> str:
-    """What is not known is said to be unknown, and never 0."""
+    """An amount of money. An unknown amount is shown as unknown, never as 0."""
     usd = cost.usd
     if usd is None:
         return "unknown" if cost.unpriced or cost.reason else "-"
@@ -51,7 +52,8 @@ def money(cost: Cost) -> str:
 
 
 def tokens(usage: Usage, cost: Cost | None = None) -> str:
-    """`cost`: what they cost together, which tells where none were told."""
+    """The token counts as text. `cost`, their cost together, says whether counts of 0 mean that nothing was
+    reported."""
     if cost and cost.unpriced and not any(usage.counts):
         return "unknown tokens"
     cached = usage.cache_read_tokens + usage.cache_write_tokens
@@ -59,26 +61,26 @@ def tokens(usage: Usage, cost: Cost | None = None) -> str:
 
 
 def not_itemised_text(remainder: NotItemised) -> str:
-    """`not itemised: claude-opus-5-5, 4 in, 93 out, 1,210 cached tokens, $0.0013`"""
+    """The text `not itemised: claude-opus-5-5, 4 in, 93 out, 1,210 cached tokens, $0.0013`."""
     amount = tokens(remainder.usage) if remainder.usage else "an unknown number of tokens"
     cost = "cost unknown" if remainder.cost is None or remainder.cost.usd is None else money(remainder.cost)
     return f"not itemised: {', '.join(filter(None, (hidden(remainder.model or ''), amount, cost)))}"
 
 
 def turn_seconds(turn: Turn) -> float | None:
-    """How long the model took. Files of agents have the time when a block was whole, which tells nothing of it."""
+    """How long the model took. Agents' files have only the time when a block was complete, which does not say this."""
     return between(turn.started, turn.ended) if "wire" in turn.witnesses else None
 
 
 def turn_figures(turn: Turn) -> str:
-    """What stands in the margin: who answered, how long it took, what it cost."""
+    """The text in the margin: the model, how long it took, what it cost."""
     seconds, cost = turn_seconds(turn), turn.cost
     took = "" if seconds is None else seconds_text(seconds)
     return " · ".join(filter(None, (hidden(turn.model or ""), took, money(cost) if cost else "")))
 
 
 def compaction_text(compaction: Compaction) -> str:
-    """`compacted (auto), 155.0k to 12.4k tokens`"""
+    """The text `compacted (auto), 155.0k to 12.4k tokens`."""
     sizes = [
         None if size is None else short(size) for size in (compaction.tokens_before, compaction.tokens_after)
     ]
@@ -92,7 +94,7 @@ def call_seconds(call: ToolCall) -> float | None:
 
 
 def between(start: datetime | None, end: datetime | None) -> float | None:
-    """Seconds; clocks are set back, so never less than none."""
+    """The seconds between two times; never negative, although clocks may be set back."""
     return max(0.0, (utc(end) - utc(start)).total_seconds()) if start and end else None
 
 
@@ -101,5 +103,5 @@ def utc(time: datetime) -> datetime:
 
 
 def moment(time: datetime | None) -> str:
-    """The same wherever it is written: `2026-11-15 08:45:32 UTC`."""
+    """The time in the same form everywhere: `2026-11-15 08:45:32 UTC`."""
     return f"{utc(time):%Y-%m-%d %H:%M:%S} UTC" if time else ""

@@ -1,4 +1,4 @@
-"""Keys taken out of what is shown, on the way from a session to its pieces: nothing reaches a view past this."""
+"""Remove keys from what is shown, between a session and its pieces: nothing reaches a view without passing here."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -14,7 +14,7 @@ DEEPEST = 100  # levels of a JSON value; nobody reads further
 
 
 def hidden_value(value: Any, depth: int = 0) -> Any:
-    """A JSON value, every text in it."""
+    """A JSON value with the keys hidden in all its texts."""
     if isinstance(value, str):
         return hidden(value)
     if depth > DEEPEST:
@@ -30,7 +30,8 @@ def hidden_value(value: Any, depth: int = 0) -> Any:
 
 
 def hidden_call(call: ToolCall) -> ToolCall:
-    """All but `raw`: of that only pictures are shown, and a text in the letters of one would break it."""
+    """The tool call with keys hidden, except in `raw`: only pictures of that are shown, and hiding text in one would
+    break it."""
     return replace(
         call,
         name=None if call.name is None else hidden(call.name),
@@ -40,7 +41,7 @@ def hidden_call(call: ToolCall) -> ToolCall:
 
 
 def hidden_headers(headers: Headers) -> Headers:
-    """By today's rule: older logs hold those of gateways as they came."""
+    """The headers with keys hidden by today's rule: older logs hold the headers of gateways in clear."""
     return {
         name: hidden_header(name, value)
         if isinstance(value, str)
@@ -50,7 +51,7 @@ def hidden_headers(headers: Headers) -> Headers:
 
 
 class _Carriers(msgspec.Struct):
-    """What of a record of the wire carries credentials."""
+    """The fields of a wire record that carry credentials."""
 
     headers: Headers | None = None
     trailers: Headers | None = None
@@ -58,8 +59,8 @@ class _Carriers(msgspec.Struct):
 
 
 def hidden_line(line: bytes) -> bytes:
-    """A line of JSON without keys. Logs that are older than a rule for headers hold in clear what it would hide: that
-    is hidden here, and wherever else it stands in the line."""
+    """A line of JSON without keys. A log that is older than a rule for headers holds in clear what the rule would hide:
+    such values are hidden here, in the headers and elsewhere in the line."""
     try:
         carriers = _decode(line) if b'"headers"' in line else _Carriers()
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):

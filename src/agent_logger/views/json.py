@@ -1,4 +1,4 @@
-"""A session as JSON: everything that was derived of it, without keys. `docs/schemas/show.json` describes it."""
+"""A session as JSON: everything derived from it, without keys. `docs/schemas/show.json` describes it."""
 
 import json
 
@@ -13,7 +13,7 @@ def session_json(session: Session) -> str:
 
 
 def json_of(value: object) -> str:
-    """Of whatever msgspec can encode, indented; paths are texts."""
+    """The indented JSON of any value that msgspec can encode; paths become text."""
     try:
         return msgspec.json.format(msgspec.json.encode(value, enc_hook=str), indent=2).decode()
     except UnicodeEncodeError:  # a lone surrogate: a path or a text that is not Unicode

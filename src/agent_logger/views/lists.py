@@ -1,6 +1,6 @@
-"""What programs are told of sessions and of sums, in lists: by commands and by the page alike.
+"""Lists of sessions and sums for programs, the same in commands and on the page.
 
-Fields are added, never renamed or taken away.
+Fields are added, never renamed or removed.
 """
 
 from datetime import datetime
@@ -57,7 +57,7 @@ _COUNTS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_to
 
 
 def listed(summary: SessionSummary) -> dict[str, Any]:
-    """The values of a `ListedSession`, or of a type that has more."""
+    """The values of a `ListedSession`, or of a type that has more fields."""
     return {
         **{name: getattr(summary, name) for name in _SAME},
         **{name: getattr(summary.usage, name) for name in _COUNTS},
@@ -78,8 +78,8 @@ class UsageRow(msgspec.Struct, frozen=True, kw_only=True):
     unpriced: int  # responses whose price is not known; they are not in the cost
     responses: int
     reported_cost_usd: float | None  # what clients said, as far as they did
-    partial: int  # responses that were not told to their end; they count as far as that
-    unknown_usage: int  # responses that told no usage; they are in no sum of tokens
+    partial: int  # responses whose end was not recorded; they count as far as they were
+    unknown_usage: int  # responses that reported no usage; they are in no sum of tokens
 
     @classmethod
     def of(cls, key: str | None, total: "Total") -> "UsageRow":
@@ -113,7 +113,7 @@ class LedgerItem(msgspec.Struct, frozen=True, kw_only=True):
     reported_cost_usd: float | None
     witnesses: list[str]
     copies: int
-    partial: bool  # not told to its end; it counts as far as that
+    partial: bool  # its end was not recorded; it counts as far as it was
     # How copies of it were known; `result`: it is what the client's total has beyond them.
     joined_by: str | None
     why: str

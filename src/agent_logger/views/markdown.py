@@ -1,4 +1,4 @@
-"""A session as Markdown: the same bytes for the same session, and nothing in it that breaks out of its place."""
+"""A session as Markdown: the same bytes for the same session, and no text in it can break out of its place."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -55,7 +55,7 @@ SCHEMES = ("http", "https", "mailto")
 
 
 def session_markdown(session: Session) -> Iterator[str]:
-    """Line by line, each with its newline."""
+    """The lines, each with its newline."""
     yield from (f"{line}\n" for line in _session(session))
 
 
@@ -129,7 +129,7 @@ def _tool_use(tool_use: ToolUse) -> Iterator[str]:
 
 
 def _agent(agent: AgentWork) -> Iterator[str]:
-    """Indented, as it is a conversation inside another."""
+    """The work of a sub-agent, indented because it is a conversation inside another."""
     yield ""
     turns = (line for turn in agent.turns for line in _turn(turn))
     yield from _quote([f"**{_plain(agent.name)}**", *turns])
@@ -223,7 +223,7 @@ def _block(text: str, language: str = "") -> Iterator[str]:
 
 
 def _fence(text: str, language: str = "") -> Iterator[str]:
-    """Between fences that are longer than any in the text."""
+    """The text between fences that are longer than any in the text."""
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
     yield fence + (language if re.fullmatch(r"[\w+#-]{1,20}", language) else "")
     yield from text.split("\n")
@@ -238,7 +238,7 @@ def _cut(text: str) -> tuple[str, list[str]]:
 
 
 def _plain(text: str) -> str:
-    """One line that means nothing to Markdown."""
+    """The text as one line, escaped so that it means nothing to Markdown."""
     return re.sub(r"([\\`*_{}\[\]<>#|!&~$])", r"\\\1", " ".join(printable(text, lines=True).split()))
 
 
@@ -256,8 +256,8 @@ _AFTER = "after"
 
 
 def _is_self_contained(text: str) -> bool:
-    """Whether a text is Markdown that ends where it ends, and brings nothing along: no HTML, no pictures from
-    elsewhere, no links but to the web, no names of links for other texts."""
+    """Whether a text is Markdown that ends where the text ends, and contains no HTML, no pictures from elsewhere, no
+    links except to the web, and no link names that other texts could use."""
     env: dict[str, Any] = {}
     tokens = _parser().parse(f"{text}\n\n{_AFTER}", env)
     ends = len(tokens) > 1 and tokens[-2].content == _AFTER and tokens[-2].level == 1

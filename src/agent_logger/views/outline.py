@@ -1,6 +1,6 @@
-"""A session laid out for reading: exchanges as chapters, turns with numbers, sub-agents under the call that began them.
+"""A session laid out for reading: exchanges as chapters, numbered turns, sub-agents under the call that started them.
 
-Everything is made when it is asked for, turn by turn: the first page of a long session is there at once.
+Everything is made on demand, turn by turn: the first page of a long session is there at once.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,7 +44,7 @@ class Thought:
 
 @dataclass(frozen=True, slots=True)
 class TextPart:
-    """What the model wrote, or a picture, or a block that is of no known kind."""
+    """What the model wrote, or a picture, or a block of an unknown kind."""
 
     piece: Piece
 
@@ -69,7 +69,7 @@ class NumberedTurn:
     compactions: Sequence[Compaction] = ()  # since the turn before
 
     def parts(self) -> Iterator[Part]:
-        """In the order of the blocks; a result stands with its call."""
+        """The parts in the order of the blocks; a result stands with its call."""
         calls = iter(self.turn.tool_calls)  # uses first, then results that nobody asked for
         for block in self.turn.blocks:
             if block.kind == "tool_use":
@@ -79,11 +79,11 @@ class NumberedTurn:
         yield from map(self._tool_use, calls)
 
     def preceding_events(self) -> Iterator[str]:
-        """What happened to the conversation since the turn before."""
+        """What happened to the conversation since the previous turn."""
         yield from map(compaction_text, self.compactions)
 
     def remarks(self) -> Iterator[str]:
-        """What a reader should know beside what it says: that it was cut, and what a witness says otherwise."""
+        """What a reader should know beside the text: that the turn was cut, and where a witness differs."""
         if self.turn.error:
             yield f"failed: {shorten(hidden(self.turn.error), LONGEST_REMARK)}"
         elif not self.turn.complete:
@@ -99,7 +99,8 @@ class NumberedTurn:
             yield f"the {difference.witness} witness has another {difference.field}: {remark}"
 
     def _is_early_count(self, difference: Difference) -> bool:
-        """What an SDK or a run knew of the output before it was there: so it is with every turn, and means nothing."""
+        """Whether the difference is the output count that an SDK or a run reported before the output was there: every
+        turn has one, and it means nothing."""
         if (
             difference.witness not in TOLD_EARLY
             or not isinstance(difference.value, Usage)
@@ -109,7 +110,8 @@ class NumberedTurn:
         return replace(difference.value, output_tokens=self.turn.usage.output_tokens) == self.turn.usage
 
     def _is_agent_prompt(self, block: Block) -> bool:
-        """What an SDK repeats of the call that started a sub-agent, which stands there already."""
+        """Whether the block is an SDK's copy of the prompt in the call that started a sub-agent, where it is shown
+        already."""
         if block.kind != "other" or not block.text:
             return False
         inputs = (
@@ -152,22 +154,23 @@ class Chapter:
 
     @property
     def origin(self) -> str:
-        """Who began it, when it was not a person."""
+        """What began the exchange, if it was not a person."""
         return hidden(self.exchange.origin or "")
 
     @property
     def output(self) -> OutputPiece | None:
-        """By a run of which nothing else is known."""
+        """The output of a run about which nothing else is known."""
         return OutputPiece(hidden(self.exchange.printed)) if self.exchange.printed else None
 
     @property
     def _last_turn_is_cut(self) -> bool:
-        """Its last turn was cut, and says so itself."""
+        """Whether the last turn was cut, and says so itself."""
         return self.exchange.end_reason == "cut" and any(CUT in turn.remarks() for turn in self.turns[-1:])
 
     @property
     def remarks(self) -> list[str]:
-        """That it did not come to its end, if anybody knows, and that the conversation did not go on from it."""
+        """Notes that the exchange did not complete, if that is known, and that the conversation did not continue from
+        it."""
         ending = None if self._last_turn_is_cut else exchange_ending(self.exchange)
         cut = [hidden(ending.text)] if ending else []
         left = ["taken back: the conversation went on from before it"] if self.exchange.left else []
@@ -186,7 +189,8 @@ def chapters(session: Session) -> Iterator[Chapter]:
 
 
 def compactions_of(session: Session) -> dict[int, list[Compaction]]:
-    """By the number of the first turn behind them. One that no turn of its thread follows is in none."""
+    """The compactions by the number of the first turn after each. A compaction that no turn of its thread follows is
+    left out."""
     by_turn: dict[int, list[Compaction]] = {}
     turns = session.turns if session.compactions else []
     for compaction in session.compactions:
@@ -203,7 +207,7 @@ def _is_after(turn: Turn, compaction: Compaction) -> bool:
 
 
 def side_turns(session: Session) -> list[NumberedTurn]:
-    """Titles, classifiers, warm-ups: what was asked beside the conversation."""
+    """The turns beside the conversation: titles, classifiers, warm-ups."""
     first = sum(len(exchange.turns) for exchange in session.exchanges)
     return [NumberedTurn(number, turn) for number, turn in enumerate(session.side_turns, first)]
 

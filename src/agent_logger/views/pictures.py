@@ -1,4 +1,4 @@
-"""Pictures in what models, people and tools said, in the shapes of all dialects."""
+"""Pictures in what models, people and tools said, in the formats of all model APIs."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -11,7 +11,7 @@ _DATA_URL = re.compile(r"data:(image/[\w.+-]{1,40});base64,(.*)", re.DOTALL)
 
 
 def pictures_in(raw: Any) -> tuple[Picture, ...]:
-    """Of a block as it came, or of a list of such."""
+    """The pictures in a raw block, or in a list of raw blocks."""
     parts = raw if isinstance(raw, list) else [raw]
     return tuple(picture for part in parts if isinstance(part, Mapping) for picture in _pictures(part))
 

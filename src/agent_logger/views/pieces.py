@@ -1,6 +1,6 @@
-"""What a view is made of, whoever draws it: terminal, Markdown, HTML. Pieces say what a thing is, never how it looks.
+"""The pieces of a view, for all drawers: terminal, Markdown, HTML. A piece says what a thing is, never how it looks.
 
-Everything in them came from an agent's files: it is to be escaped by whoever draws it.
+Everything in a piece comes from an agent's files: the drawer must escape it.
 """
 
 import json
@@ -20,7 +20,7 @@ class Prose:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """`language` is a name or a suffix: `python`, `py`; none if it cannot be told."""
+    """Program text. `language` is a name or a suffix: `python`, `py`; `None` if it is unknown."""
 
     text: str
     language: str | None = None
@@ -50,7 +50,7 @@ class Diff:
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
-    """A command and what came out of it; the output may hold colours of a terminal."""
+    """A command and its output, which may contain terminal colours."""
 
     command: str
     output: str | None = None  # none: nothing is known of it
@@ -59,7 +59,7 @@ class Terminal:
 
 @dataclass(frozen=True, slots=True)
 class OutputPiece:
-    """What a tool answered, where nothing more is known of it; may hold colours of a terminal."""
+    """The result of a tool about which nothing more is known; may contain terminal colours."""
 
     text: str
     is_error: bool = False
@@ -105,7 +105,7 @@ class Json:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """`data` is base64, as it came: who draws it looks at the bytes before they believe the type."""
+    """An image. `data` is base64, as it came: the drawer checks the bytes before it believes the type."""
 
     media_type: str
     data: str
@@ -116,7 +116,7 @@ Piece = Prose | Code | Diff | Terminal | OutputPiece | Matches | FileList | Chec
 
 @dataclass(frozen=True, slots=True)
 class ToolView:
-    """A tool call, to be read: one line, and the pieces behind it."""
+    """A tool call for a reader: one line, and the pieces behind it."""
 
     tool: str  # its name
     summary: str  # one line, which a view may cut
@@ -126,7 +126,7 @@ class ToolView:
 
 
 def json_text(value: Any) -> str:
-    """Indented. A value that JSON cannot say is shown as Python does."""
+    """The value as indented JSON. A value that JSON cannot represent is shown as Python does."""
     try:
         return json.dumps(value, indent=2, ensure_ascii=False, default=str)
     except (TypeError, ValueError, RecursionError):

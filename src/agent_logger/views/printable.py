@@ -1,4 +1,4 @@
-"""What could drive a terminal or deceive a reader, made visible."""
+"""Make characters visible that could control a terminal or deceive a reader."""
 
 import re
 
@@ -14,10 +14,10 @@ CONTROLS_IN_LINES = re.compile(CONTROLS.pattern.replace(r"\x00-\x1f", r"\x00-\x0
 
 
 def printable(text: str, *, lines: bool = False) -> str:
-    r"""`text` with control characters as visible text: `\x1b`, `\u202e`, `\n`.
+    r"""Return `text` with control characters as visible text: `\x1b`, `\u202e`, `\n`.
 
-    With `lines`, newlines and tabs stay. Everything else is unchanged, backslashes too: this
-    is for reading, not for reading back.
+    With `lines`, newlines and tabs stay. Everything else is unchanged, backslashes too: this is for reading, not for
+    reading back.
     """
     return (CONTROLS_IN_LINES if lines else CONTROLS).sub(_escape, text)
 
@@ -27,7 +27,7 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def printable_json(text: str) -> str:
-    r"""JSON that means the same, with control characters as `\u202e`; newlines and tabs stay."""
+    r"""Return JSON that means the same, with control characters as `\u202e`; newlines and tabs stay."""
     return CONTROLS_IN_LINES.sub(_json_escape, text)
 
 

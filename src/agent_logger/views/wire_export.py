@@ -1,4 +1,4 @@
-"""A wire log as one file that needs no other: its parts joined, and of a branch what it goes on from."""
+"""A wire log as one file that needs no other: its parts joined, and for a branch the records that it continues."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,9 +13,9 @@ from agent_logger.views.hide import hidden_line
 
 
 def wire_lines(folder: Path, name: str, on_damage: Callable[[object], None]) -> Iterator[bytes]:
-    """The lines of the file, each with its newline, and without keys. Bodies stand in them, however large.
+    """The lines of the file, each with its newline, and without keys. Bodies are in the lines, however large.
 
-    What cannot be read is left out, and `on_damage` is called with it. Raises `SourceError` if there is no such log.
+    What cannot be read is left out and passed to `on_damage`. Raises `SourceError` if there is no such log.
     """
     if kind_of_log(folder, name) != "wire":
         raise SourceError(f"{folder / name}: not a wire log")

@@ -1,1 +1,1 @@
-"""The page: what the agents did, in a browser on this machine. Its own process and port; it only reads."""
+"""The page: what the agents did, in a browser on this machine. It has its own process and port, and only reads."""

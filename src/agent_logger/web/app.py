@@ -1,4 +1,4 @@
-"""The application: which address is answered by what, behind the guard."""
+"""The application: which function answers which address, behind the guard."""
 
 import logging
 import sqlite3
@@ -38,7 +38,7 @@ IMMUTABLE = "public, max-age=31536000, immutable"
 
 
 class StaticFileServer(StaticFiles):
-    """Addresses name the version, so a browser need not ask twice."""
+    """Serve static files. Their addresses contain the version, so a browser need not ask twice."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         response = await super().get_response(path, scope)
@@ -67,7 +67,7 @@ SESSION_ROUTES = {
 
 
 async def pieces_css(_request: Request) -> Response:
-    """What pieces look like, here as in an exported file."""
+    """The style sheet of the pieces, the same as in an exported file."""
     return FileResponse(PIECES_CSS, headers={"Cache-Control": IMMUTABLE})
 
 
@@ -131,7 +131,7 @@ async def _http_error(request: Request, error: Exception) -> Response:
 
 
 async def _unavailable(request: Request, error: Exception) -> Response:
-    """Files that cannot be read now, a catalog being made anew, a full disk."""
+    """Answer that something cannot be read now: an unreadable file, a catalog being rebuilt, a full disk."""
     log.warning("%s: %s", request.url.path, error)
     return failure(request, 503, f"This cannot be read right now: {error}")
 

@@ -1,8 +1,8 @@
-"""What every request must be, and every answer carries, before any page is asked.
+"""What every request must fulfil, and what every answer carries, before any page is asked.
 
 Loopback keeps other machines out, not web pages: a page can send requests to any address, and with a name of its own
 that resolves to 127.0.0.1 it may read the answers too. So `Host` must be ours, `Origin` and `Sec-Fetch-Site` must not
-be another site's (another port is another site to us), and without a cookie of ours nothing but the way in is answered.
+be another site's (another port is another site to us), and without a cookie of ours only the login link is answered.
 """
 
 from collections.abc import Awaitable, Callable

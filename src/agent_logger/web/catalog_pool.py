@@ -1,7 +1,6 @@
-"""What the pages ask of the catalog, off the event loop: every thread has a catalog of its own.
+"""The pages' access to the catalog, off the event loop: every thread has a catalog of its own.
 
-Sessions that were looked at stay in memory for as long as their files are what they were: a page asks for one piece
-by piece.
+Sessions that were viewed stay in memory until their files change, because a page requests a session piece by piece.
 """
 
 import asyncio
@@ -31,7 +30,7 @@ State = tuple[tuple[str, int, int], ...]  # of files: path, nanoseconds, bytes
 
 
 class StillReadingError(Exception):
-    """The catalog is being made. Both are bytes."""
+    """The catalog is being built. `done` and `total` are bytes."""
 
     def __init__(self, done: int, total: int) -> None:
         super().__init__("everything on this machine is being read for the first time")
@@ -53,12 +52,13 @@ class CatalogPool:
         self.refresher = Refresher(home, seal_after_seconds)
 
     async def version(self) -> int:
-        """For a page that listens, before anything is asked: what changes while it is made is told by its events."""
+        """The version of the catalog, for a page that listens to events. Ask before anything else: changes that happen
+        while the page is made then arrive as events."""
         await self._wait()
         return self.refresher.version
 
     async def query(self, question: Callable[[Catalog], T]) -> T:
-        """Raises `StillReadingError` while the catalog is made for the first time."""
+        """Ask the catalog. Raises `StillReadingError` while it is built for the first time."""
         self.refresher.wake()
         await self._wait()
         loop = asyncio.get_running_loop()
@@ -69,7 +69,7 @@ class CatalogPool:
         return await loop.run_in_executor(self._threads, lambda: question(self._catalog()))
 
     async def cached(self, key: Hashable, question: Callable[[Catalog], T]) -> T:
-        """The same, and the answer is kept until anything in the catalog is another."""
+        """Ask the catalog, and keep the answer until anything in the catalog changes."""
         version = self.refresher.version
         cached = self._answers.get(key)
         if cached is None or cached[0] != version:
@@ -82,7 +82,7 @@ class CatalogPool:
         return answer
 
     async def run(self, work: Callable[[], T]) -> T:
-        """What reads files without the catalog."""
+        """Run work that reads files without the catalog."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
     async def session_view(self, session_id: str) -> SessionView | None:
@@ -112,7 +112,7 @@ class CatalogPool:
             catalog.close()
 
     def _catalog(self, fresh_seconds: float = float("inf")) -> Catalog:
-        """Of this thread. The refresher updates it, unless it has to do so itself."""
+        """The catalog of this thread. The refresher updates it, unless it has to do so itself."""
         existing: Catalog | None = getattr(self._local, "catalog", None)
         if existing and existing.problem and not self.refresher.problem:  # it can be kept on the disk again
             existing.close()
@@ -146,7 +146,7 @@ def digest(state: State) -> str:
 
 
 def state_of(paths: Iterable[Path]) -> State:
-    """What changes when a session goes on. A file that is gone is nothing."""
+    """The state of a session's files, which changes when the session grows. A missing file is left out."""
     rows = []
     for file in (file for path in paths for file in _files(path)):
         try:
@@ -158,7 +158,8 @@ def state_of(paths: Iterable[Path]) -> State:
 
 
 def _files(path: Path) -> Iterator[Path]:
-    """A log may have more parts, a session of Claude Code sub-agents, a database its newest pages beside it."""
+    """The file and those beside it: a log may have more parts, a session of Claude Code sub-agents, a database a WAL
+    file."""
     part = part_of(path)
     newest = part.newest() if part else None
     for file in dict.fromkeys((path, newest.path if newest else path)):

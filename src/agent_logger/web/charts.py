@@ -1,7 +1,7 @@
-"""Charts as SVG, made here: they print, they need no script, and each stands before a table of the same numbers.
+"""Charts as SVG, made here: they can be printed, need no script, and each comes with a table of the same numbers.
 
-Shapes are stretched to the room there is; words stand beside them in HTML, where they keep their size. No colour is
-named here: a class says what a shape is, and the style sheet how that looks in the light and in the dark.
+Shapes are stretched to the available space; words stand beside them in HTML, where they keep their size. No colour is
+named here: a class says what a shape is, and the style sheet how it looks in the light and in the dark.
 """
 
 from bisect import bisect_right
@@ -28,7 +28,7 @@ class Point:
 
 
 def bars(points: Sequence[Point], label: str) -> Markup:
-    """One beside the other, as high as their values."""
+    """Bars side by side, as high as their values."""
     highest = max((point.value for point in points), default=0) or 1
     shapes = Markup().join(_bar(number, point, highest) for number, point in enumerate(points))
     return Markup(
@@ -46,7 +46,7 @@ def _bar(number: int, point: Point, highest: float) -> Markup:
 
 
 def _link(point: Point, shape: Markup) -> Markup:
-    """The table has these links too; a keyboard should not have to pass hundreds of them twice."""
+    """The shape with its link, which the keyboard skips: the table has the same links, and there may be hundreds."""
     markup = Markup("<title>{}: {}</title>").format(point.label, point.text)
     if not point.href:
         return Markup("<g>{}{}</g>").format(markup, shape)
@@ -65,7 +65,7 @@ def part(value: float, whole: float, kind: str = "") -> Markup:
 
 
 def stack(parts: Iterable[tuple[str, float]]) -> Markup:
-    """One bar, of several parts with a class each."""
+    """A bar of several parts with a class each."""
     visible_parts = [(kind, value) for kind, value in parts if value > 0]
     whole, at, shapes = sum(value for _, value in visible_parts) or 1, 0.0, Markup()
     for kind, value in visible_parts:
@@ -119,7 +119,7 @@ def _square(x: int, y: int, point: Point | None, day: date, steps: Sequence[floa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fall:
-    """Where a line fell, and that is worth a mark."""
+    """A place where a line dropped, to be marked."""
 
     at: int
     text: str
@@ -128,7 +128,7 @@ class Fall:
 
 
 def area(values: Sequence[float], falls: Sequence[Fall], label: str) -> Markup:
-    """A line with what is below it, over as many steps as there are values."""
+    """A line and the area below it, with one step per value."""
     highest, last = max(values, default=0) or 1, max(len(values) - 1, 1)
     points = " ".join(
         f"{1000 * number / last:.1f},{100 - 96 * value / highest:.2f}" for number, value in enumerate(values)
@@ -152,7 +152,7 @@ def _fall_mark(fall: Fall, x: float) -> Markup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tick:
-    """Some turns of it."""
+    """A mark for some turns of a session."""
 
     kind: str  # a class
     size: float
@@ -161,7 +161,7 @@ class Tick:
 
 
 def mini_map(ticks: Sequence[Tick]) -> Markup:
-    """From top to bottom; how far a tick reaches tells how much there is."""
+    """A map of a session from top to bottom; the length of a tick shows how much there is."""
     largest = max((tick.size for tick in ticks), default=0) or 1
     shapes = Markup().join(
         Markup(
@@ -188,7 +188,7 @@ def mini_map(ticks: Sequence[Tick]) -> Markup:
 
 
 def span(start: float, wait: float, length: float, kind: str) -> Markup:
-    """All in thousandths of the room; what lasted no time at all is still to be seen."""
+    """A bar of a timeline. All numbers are thousandths of its width; a bar of no duration is still visible."""
     length = max(length, 2.0)
     start = min(start, 1000 - length) if length < 1000 else 0.0
     return Markup(

@@ -1,4 +1,4 @@
-"""Which sessions: as a query says it, as the catalog is asked for it, and as a link to more or fewer of them."""
+"""The selection of sessions: read from a query string, passed to the catalog, and written into links."""
 
 import math
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ Order = Literal["active", "started", "cost", "tokens", "turns"]  # those that ne
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageQuery:
-    """The query of a page: texts, and nothing that does not make sense."""
+    """The query of a page as text, without values that make no sense."""
 
     agent: str = ""
     project: str = ""
@@ -63,7 +63,7 @@ class PageQuery:
         )
 
     def query_string(self, **changes: str | int) -> str:
-        """`?agent=codex&since=2026-11-15`, with what is not said left out; nothing for all sessions."""
+        """The query string `?agent=codex&since=2026-11-15`, without unset fields; empty for all sessions."""
         query = replace(self, **({"offset": 0} | changes))  # type: ignore[arg-type] # names of fields
         parameters = {
             field.name: value
@@ -74,7 +74,7 @@ class PageQuery:
 
     @property
     def conditions(self) -> dict[str, str]:
-        """What narrows it, by name."""
+        """The conditions that narrow the selection, by name."""
         return {name: value for name in TEXTS if (value := getattr(self, name))}
 
 
@@ -89,7 +89,7 @@ def _day(text: str) -> str:
 
 
 def _midnight(day: str, more_days: int) -> datetime | None:
-    """Where the day begins on this machine. The last days of the calendar have no next one."""
+    """The start of the day on this machine. The last days of the calendar have no next one."""
     try:
         return datetime.combine(
             date.fromisoformat(day) + timedelta(days=more_days), datetime.min.time()

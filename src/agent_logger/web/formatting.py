@@ -1,4 +1,4 @@
-"""How things are written for a person: money, tokens, times. And the door that all text of the page goes through."""
+"""Formats for people: money, tokens, times; and the function through which all text of the page passes."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -19,7 +19,8 @@ UNKNOWN, NONE = "unknown", "–"
 
 
 def visible(value: Any) -> Any:
-    """For every value that a template writes and that is not markup: keys are hidden, and what cannot be seen is."""
+    """Prepare a value that a template writes and that is not markup: hide keys, and make invisible characters
+    visible."""
     if isinstance(value, str) and not isinstance(value, Markup):
         return plain(value)
     return "" if value is None else value
@@ -59,7 +60,7 @@ def duration(seconds: float | None) -> str:
 
 
 def short_time(at: datetime | None, now: datetime | None = None) -> str:
-    """As near as one needs it: `14:03`, `yesterday 14:03`, `Nov 9 14:03`, `2025-11-09`."""
+    """A time, as exact as needed: `14:03`, `yesterday 14:03`, `Nov 9 14:03`, `2025-11-09`."""
     if at is None:
         return NONE
     at, today = at.astimezone(), (now or datetime.now(UTC)).astimezone().date()
@@ -77,7 +78,7 @@ def exact_time(at: datetime | None) -> str:
 
 
 def model(name: str | None) -> str:
-    """Without the day of its making, which says little to a reader and makes most names twice as long."""
+    """The name without its date, which says little to a reader and makes most names twice as long."""
     return DATE_SUFFIX.sub("", name or "")
 
 

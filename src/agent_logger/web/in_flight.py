@@ -22,7 +22,7 @@ FORGET_SECONDS = 30.0  # after nobody watched
 
 @dataclass(slots=True)
 class _Spool:
-    """Of one log folder."""
+    """The spool of one log folder."""
 
     in_flight: InFlight
     polled_at: float = 0.0
@@ -42,7 +42,7 @@ _WORD = re.compile(r"[!-~]+\Z")
 
 
 def _complete_words(blocks: list[Block]) -> list[Block]:
-    """Without the word that is being written: half of a key would not be known as one."""
+    """The blocks without the word that is being written: half of a key would not be recognised as one."""
     if not blocks:
         return []
     *before, last = blocks
@@ -51,7 +51,7 @@ def _complete_words(blocks: list[Block]) -> list[Block]:
 
 
 class InFlightTurns:
-    """For all who watch, in whichever thread."""
+    """The turns in flight, for all watchers, in any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -59,7 +59,7 @@ class InFlightTurns:
         self._sessions: dict[tuple[Path, ...], _WatchedSession] = {}
 
     def turns(self, summary: SessionSummary) -> list[Turn]:
-        """Of a session, those that are being written. Not complete, and without a number yet."""
+        """The turns of a session that are being written: not complete, and without a number yet."""
         if "wire" not in summary.witnesses:
             return []
         with self._lock:
@@ -97,7 +97,7 @@ class InFlightTurns:
             spool.polled_at = now
             try:
                 spool.in_flight.poll()
-            except OSError:  # removed under our hands: the next look begins anew
+            except OSError:  # removed while we read it: the next poll starts again
                 self._spools.pop(folder).in_flight.close()
                 return None
         return spool.in_flight

@@ -1,7 +1,7 @@
-"""Keeps the catalog up with the files, and seals what is due, in a thread of its own, for as long as somebody looks.
+"""Keep the catalog up to date with the files, and seal logs that are due, in a thread, for as long as somebody looks.
 
-So no page waits for that: it is answered from what is known, and told when more is. What would take long, such as the
-first index of everything, is left to a process aside, which no page shares an interpreter with.
+So no page waits for that: it is answered from what is known, and gets an event when there is more. Long work, such as
+the first index of everything, is left to a separate process, so that no page shares an interpreter with it.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ BACKGROUND_BYTES = (
     20_000_000  # of files that are not in the search index: more, and another process reads them
 )
 SEAL_SECONDS = 1.0  # of sealing logs, likewise
-PAUSE_SECONDS = 0.002  # after each file that is read, for those who look meanwhile
+PAUSE_SECONDS = 0.002  # after each file that is read, so that requests are answered meanwhile
 
 log = logging.getLogger("agent_logger.web")
 
@@ -43,12 +43,12 @@ class Refresher:
         self._thread.start()
 
     def wake(self) -> None:
-        """Somebody looks."""
+        """Note that somebody looks, and wake the thread."""
         self._last_wake = time.monotonic()
         self._wake_event.set()
 
     async def wait_for_refresh(self) -> None:
-        """Until whatever is there now was looked at; not for ever."""
+        """Wait until everything that exists now was read; at most a few seconds."""
         count = self._refresh_count
         for _ in range(100):
             if self._refresh_count >= count + 2:  # one may be under way that began before
@@ -99,7 +99,7 @@ class Refresher:
         time.sleep(PAUSE_SECONDS)
 
     def _rest(self) -> None:
-        self._wake_event.clear()  # before the look at the clock: whoever wakes us after that is not forgotten
+        self._wake_event.clear()  # before reading the clock, so that a later `wake` is not lost
         if time.monotonic() - self._last_wake > IDLE_SECONDS and not self._closed.is_set():
             self._wake_event.wait()
         else:

@@ -1,4 +1,4 @@
-"""The page's process: a socket on loopback, and the word that it runs."""
+"""The page's process: a socket on loopback, and its state file."""
 
 import logging
 import os
@@ -24,7 +24,7 @@ from agent_logger.web.tokens import PageTokens
 log = logging.getLogger("agent_logger.web")
 
 PORTS_TO_TRY = 20
-PROXY_NICENESS = 10  # of niceness: whoever is recorded goes first, but who looks is not starved by a compiler
+PROXY_NICENESS = 10  # lower priority than the recording, but not so low that a compiler starves the page
 SHUTDOWN_SECONDS = 1  # streams of events would never end
 
 
@@ -37,7 +37,8 @@ class PageOptions:
 
 
 def run(options: PageOptions, ready: Callable[[str], None]) -> None:
-    """Until SIGTERM or SIGINT. `ready` is told a link that works once. Raises `StoreError`: the port is taken."""
+    """Serve the page until SIGTERM or SIGINT. Calls `ready` with a link that works once. Raises `StoreError` if the
+    port is taken."""
     if running(options.home):
         platform.give_way(PROXY_NICENESS)
     key = install_key(options.home)
@@ -55,7 +56,7 @@ def run(options: PageOptions, ready: Callable[[str], None]) -> None:
 
 
 def link_to_running(home: Path) -> str | None:
-    """To a page of this user that runs already."""
+    """A link to a page of this user that runs already."""
     pages = sorted(running_pages(home), key=lambda page: page.started)
     return _tokens(install_key(home), pages[-1]).link() if pages else None
 
@@ -66,7 +67,7 @@ def _tokens(key: bytes, state: PageState) -> PageTokens:
 
 @contextmanager
 def _announcement(home: Path, state: PageState) -> Iterator[None]:
-    """On a disk that is full nobody else can be told of the page; it is shown all the same."""
+    """Write the state file. On a full disk no other command can find the page; it is served all the same."""
     try:
         announcement = Announcement(home, state)
     except OSError as error:
@@ -95,7 +96,7 @@ def _serve(app: ASGIApp, listener: socket.socket, ready: Callable[[], None]) -> 
 
 
 class _Server(uvicorn.Server):
-    """Asked to end by a signal, it ends; uvicorn's own would then die of that signal."""
+    """A server that exits when a signal asks it to; uvicorn's own would then die of that signal."""
 
     def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
         super().__init__(config)

@@ -1,4 +1,4 @@
-"""What all pages share: the catalogs, the templates, and how an answer is made."""
+"""What all pages share: the catalogs, the templates, and how an answer is rendered."""
 
 import hashlib
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ PIECES_CSS = Path(str(files("agent_logger.views.html") / "style.css"))
 
 
 def _digest() -> str:
-    """Of all that is served as it is: the address changes with it, so that a browser may keep it for ever."""
+    """The digest of all static files. It is part of their address, so that a browser may cache them for ever."""
     paths = [*sorted((HERE / "static").iterdir()), PIECES_CSS]
     return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()[:12]
 
@@ -49,7 +49,8 @@ class Site:
         self._templates = _environment()
 
     def render(self, request: Request, template: str, /, **values: Any) -> Response:
-        """`data_url` is the address of the same for programs. Parts of a page, named `_so`, have no frame."""
+        """Render a template. `data_url` is the address of the same data for programs. Parts of a page, whose names
+        begin with `_`, have no frame."""
         frame = {} if template.startswith("_") else self._frame(request)
         text = self._templates.get_template(template).render(
             {"path": request.url.path, "search_text": "", **frame, **values}
@@ -65,7 +66,8 @@ class Site:
         }
 
     def render_around(self, request: Request, template: str, /, **values: Any) -> tuple[bytes, bytes]:
-        """A page in two halves, for what is between them takes longer: it stands where `{{ conversation }}` does."""
+        """Render a page in two halves around the place of `{{ conversation }}`, because what comes between takes
+        longer."""
         text = self.render(request, template, conversation=Markup(CONVERSATION_MARK), **values).body
         before, _, after = bytes(text).partition(CONVERSATION_MARK.encode())
         return before, after

@@ -1,8 +1,8 @@
-"""Who may look: a link that works once, then a cookie.
+"""Access to the page: a link that works once, then a cookie.
 
-Both are signed with a key that only this user can read. So every program of the user can make a link for a page that
-runs (`agent-logger view` does), and a browser that was let in stays so when the page is started anew. A link is for one
-run of the page: which were used is remembered in memory alone.
+Both are signed with a key that only this user can read. So every program of the user can make a link for a running page
+(`agent-logger view` does), and a browser that was let in stays so when the page is restarted. A link is for one run of
+the page: which links were used is remembered in memory alone.
 """
 
 import hmac
@@ -15,7 +15,7 @@ COOKIE_SECONDS = 7 * 86_400
 
 
 class PageTokens:
-    """For the page on one port. `key` is the install's; `run` is another one whenever the page is started."""
+    """The tokens of the page on one port. `key` is the install's; `run` is different each time the page is started."""
 
     def __init__(self, key: bytes, port: int, run: str, clock: Callable[[], float] = time.time) -> None:
         self._key, self._clock = key, clock
@@ -28,7 +28,7 @@ class PageTokens:
         return f"http://127.0.0.1:{self._port}/open?token={self._sign('link', LINK_SECONDS)}"
 
     def redeem(self, token: str) -> str | None:
-        """A cookie's value for a link's token, once."""
+        """The value of a cookie in exchange for a link's token, once."""
         now = self._clock()
         self._used_links = {link: until for link, until in self._used_links.items() if until > now}
         if token in self._used_links or not self._is_valid("link", token):

@@ -1,6 +1,6 @@
-"""Reading every byte of what was recorded and of the agents' own files: what is damaged, and what was redacted.
+"""Read every byte of what was recorded and of the agents' own files: what is damaged, and what was redacted.
 
-A process of its own, at low priority: it may take minutes, and the page must not wait for it.
+This runs in a process of its own, at low priority: it may take minutes, and the page must not wait for it.
 """
 
 import os
@@ -72,7 +72,7 @@ def _files(home: Path) -> Iterator[Path]:
 
 
 def _records(path: Path) -> Iterator[object]:
-    """Those of a log of ours, without the bodies in files beside it."""
+    """The records of a log of ours, without the bodies in files beside it."""
     kind: Kind | None = None
     try:
         for item in entries(path):

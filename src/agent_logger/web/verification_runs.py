@@ -1,4 +1,4 @@
-"""Check-ups, one after the other, each in its own process."""
+"""Runs of the check-up, one after the other, each in its own process."""
 
 import asyncio
 import sys
@@ -13,7 +13,7 @@ GOOD_FOR_SECONDS = 300
 
 
 class VerificationRuns:
-    """The last one, and one that is under way. Nothing is read twice within some minutes."""
+    """The last check-up, and the one in progress. Nothing is read twice within some minutes."""
 
     def __init__(self, home: Path) -> None:
         self._home = home

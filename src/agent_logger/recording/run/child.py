@@ -1,7 +1,7 @@
-"""A child process and its pipes: what it prints as it comes, how it ended, and nothing of it left behind.
+"""A child process and its pipes: pass on its output as it comes, say how it ended, and leave nothing of it behind.
 
-One loop reads both outputs and feeds the input, so neither side can wait for the other for ever. A child that is
-to end is asked before it is made to; whoever leaves the `with` leaves no process and no zombie.
+One loop reads both outputs and feeds the input, so neither side can wait for the other for ever. A child that must end
+is asked to end before it is killed; when the `with` block ends, no process and no zombie is left.
 """
 
 import contextlib
@@ -30,8 +30,12 @@ Sink = Callable[[bytes], None]
 
 
 class Child:
-    """`given` is written to its standard input, which then ends; `None`: it reads ours, and with `overhear` by way of
-    us. Without `piped` it writes to our outputs. After `timeout` seconds it is to end, and `timed_out` says so."""
+    """A running child process.
+
+    `given` is written to its standard input, which is then closed. If `given` is `None`, the child reads our standard
+    input; with `overhear`, it reads it through us. Without `piped`, it writes to our outputs. After `timeout` seconds
+    it is ended, and `timed_out` is true.
+    """
 
     def __init__(
         self,
@@ -62,18 +66,20 @@ class Child:
         return self._process.pid
 
     def send(self, number: int) -> None:
-        """Any thread may."""
+        """Send a signal to the child. Any thread may call this."""
         with contextlib.suppress(ProcessLookupError):
             self._process.send_signal(number)
 
     def end(self, *, after: float = 0.0) -> None:
-        """Have it end: it is interrupted, then terminated, then killed. Any thread may ask; `pump` does it."""
+        """End the child: interrupt it, then terminate it, then kill it. Any thread may call this; `pump` does the
+        work."""
         if not self._is_to_end:
             self._next_step = time.monotonic() + after
             self._is_to_end = True
 
     def pump(self, out: Sink, err: Sink) -> Exit:
-        """Until it has ended. A sink that raises `BrokenPipeError` gets no more, and the child is told so in turn."""
+        """Pass output to the sinks until the child has ended. A sink that raises `BrokenPipeError` gets no more output,
+        and the child's pipe is closed, so that the child gets the same error."""
         with selectors.PollSelector() as selector:
             outputs = self._register(selector, out, err)
             silent_since = time.monotonic()
@@ -103,7 +109,7 @@ class Child:
                 self._keep_ending(time.monotonic())
 
     def wait_in_terminal(self) -> Exit:
-        """As a shell would: when it stops itself, so do we, for the shell waits for us."""
+        """Wait as a shell does: when the child stops itself, stop this process too, for the shell waits for us."""
         while True:
             try:
                 _, status = os.waitpid(self._process.pid, os.WUNTRACED)
@@ -166,7 +172,8 @@ def _reader(stream: IO[bytes], sink: Sink) -> Callable[[selectors.BaseSelector],
 
 
 class _Feed:
-    """A child's standard input: what it is given, or what we are told ourselves, as fast as it takes it."""
+    """A child's standard input: writes the given bytes, or what we read from our own input, as fast as the child
+    reads."""
 
     def __init__(self, stream: IO[bytes], given: bytes, overhear: Sink | None) -> None:
         self.stream = stream
@@ -197,7 +204,7 @@ class _Feed:
             self._rest = self._rest[os.write(self.stream.fileno(), self._rest) :]
         except BlockingIOError:
             return
-        except OSError:  # it does not want to know
+        except OSError:  # the child does not read its input
             self._rest, self._overhear = self._rest[:0], None
         if not self._rest:
             selector.unregister(self.stream)
@@ -219,7 +226,7 @@ def in_foreground() -> bool:
 
 
 def why_not_started(command: str, error: Exception) -> str:
-    """In words, with what to do about it."""
+    """Why the command could not be started, and what to do about it."""
     if not isinstance(error, FileNotFoundError):
         return f"cannot run {command}: {getattr(error, 'strerror', None) or error}"
     if shutil.which(command):
@@ -237,7 +244,8 @@ def exit_of(returncode: int) -> Exit:
 
 
 def end_as(exited: Exit) -> int:
-    """End this process as the child ended: by the same signal, else the status for the caller to return."""
+    """End this process as the child ended: by the same signal, or by returning the exit status for the caller to
+    use."""
     if exited.signal is not None:
         import resource
 

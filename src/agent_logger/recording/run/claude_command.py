@@ -1,4 +1,4 @@
-"""The command line of one prompt for `claude`: which options it is told, and what goes by its standard input."""
+"""The command line that gives `claude` one prompt: which options it gets, and what goes to its standard input."""
 
 import os
 import re
@@ -23,7 +23,7 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 class RunOptions(TypedDict, total=False):
-    """What a run can be told; docs/run.md explains each."""
+    """The options of a run; docs/run.md explains each."""
 
     resume: str | None
     continue_: bool
@@ -48,7 +48,7 @@ class RunOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A run that is to be."""
+    """A run that has not started yet."""
 
     start: RunStart
     given: bytes  # to its standard input
@@ -64,7 +64,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """A prompt and its options, with what holds where nothing is said."""
+    """A prompt and its options, with the default of each option."""
 
     prompt: str
     _: KW_ONLY
@@ -108,7 +108,7 @@ FLAGS = {
 
 
 def command(prompt: str, **options: Unpack[RunOptions]) -> Command:
-    """Raises `ValueError` for what makes no sense."""
+    """Build the command of a run. Raises `ValueError` for options that make no sense."""
     run_options = RunRequest(prompt, **options)
     if run_options.resume is not None:
         run_options = replace(
@@ -160,13 +160,15 @@ def _check(options: RunRequest) -> None:
 
 
 def _fits_an_argument(prompt: str) -> bool:
-    """One word alone could be taken for a subcommand, a dash for an option."""
+    """Whether the prompt can be an argument: a single word could be taken for a subcommand, a leading dash for an
+    option."""
     size = len(prompt.encode("utf-8", "replace"))
     return size <= ARGUMENT_BYTES and len(prompt.split()) > 1 and prompt[0] != "-" and "\0" not in prompt
 
 
 def _arguments(options: RunRequest) -> Iterator[str]:
-    """Flags are joined with their values, or one that begins with a dash would be taken for an option."""
+    """The options as arguments. Each flag is joined with its value, or a value that begins with a dash would be taken
+    for an option."""
     if not any(argument.startswith("--output-format") for argument in options.extra_args):
         yield from STREAM
     for name, flag in FLAGS.items():

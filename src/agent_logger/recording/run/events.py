@@ -1,4 +1,4 @@
-"""What happened in a run, as a program wants to hear of it: texts, thoughts, tools and what came of them."""
+"""The events of a run, for a program that follows it: texts, thoughts, tool calls and their results."""
 
 from collections.abc import Iterator
 from typing import Any, Literal
@@ -12,8 +12,11 @@ EventType = Literal["content", "thinking", "tool_use", "tool_result"]
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`content` and `thinking` have a `text`; `tool_use` has `tool`, `input`; `tool_result` has `tool`, `output`,
-    `is_error`. What sub-agents do has the tool use that started them."""
+    """Something that happened in a run.
+
+    `content` and `thinking` have a `text`; `tool_use` has `tool`, `input`; `tool_result` has `tool`, `output`,
+    `is_error`. What a sub-agent does has `parent_tool_use_id`, the tool use that started the sub-agent.
+    """
 
     type: EventType
     timestamp: int  # milliseconds since the epoch; never less than that of the event before
@@ -27,7 +30,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Events:
-    """Of one run: a result is told which tool it is of."""
+    """The events of one run. Remembers tool uses, so that each result names its tool."""
 
     def __init__(self) -> None:
         self._tools: dict[str, str] = {}

@@ -1,7 +1,7 @@
-"""What a command-line run prints, as messages: objects, arrays and lines of JSON, and whatever text is between them.
+"""What a command-line run prints, as messages: objects, arrays and lines of JSON, and any text between them.
 
-Every byte ends up in a message. Lines that none can be made of are messages of type `unknown`, those that come together
-in one; they are also the run's `warnings`. Nothing here raises.
+Every byte ends up in a message. Lines that cannot be read become messages of type `unknown`, adjacent ones together in
+one message; they are also the run's `warnings`. Nothing here raises.
 """
 
 import re
@@ -29,7 +29,7 @@ _MAY_BE_JSON = re.compile(rb"^[ \t\r]*(?:\xef\xbb\xbf)?[{\[][^\n]*\n?", re.MULTI
 
 
 class _SdkOutput:
-    """Of an agent that prints what the Agent SDK does."""
+    """The output of an agent that prints what the Agent SDK does."""
 
     def read(self, line: bytes) -> list[SdkMessage]:
         message = sdk.read(line)
@@ -37,7 +37,7 @@ class _SdkOutput:
 
 
 def output_reader(name: str | None) -> OutputReader:
-    """An agent that is not known is read as one that prints what the Agent SDK does."""
+    """The reader of an agent's output. An unknown agent is read as one that prints what the Agent SDK does."""
     agent = agent_called(name)
     if agent is None or agent.run is None or agent.run.output is None:
         return _SdkOutput()
@@ -50,7 +50,7 @@ def prints_sdk_messages(agent: str | None) -> bool:
 
 
 class RunOutput:
-    """The standard output of one run, in whatever pieces it comes."""
+    """The standard output of one run, in whatever pieces it arrives."""
 
     def __init__(self, agent: str | None = None) -> None:
         self.warnings: list[str] = []
@@ -70,7 +70,7 @@ class RunOutput:
         return [*self._lines(text), *self._strangers(), *self._pieces()]
 
     def end(self) -> list[SdkMessage]:
-        """What is left: a line without its end, and a JSON text that took several lines."""
+        """The messages that are left: a line without its end, and a JSON text that took several lines."""
         last, self._held = bytes(self._held), bytearray()
         messages = [*self._lines(last), *self._strangers()]
         if self._more_warnings:
@@ -81,7 +81,8 @@ class RunOutput:
     # ------------------------------------------------------------ lines
 
     def _lines(self, text: bytes) -> Iterator[SdkMessage]:
-        """Only lines that may be JSON are looked at one by one: a run can print a GB of others."""
+        """The messages in complete lines. Only lines that may be JSON are read one by one: a run can print a GB of
+        others."""
         at = 0
         for line in _MAY_BE_JSON.finditer(text):
             if messages := self._messages(line[0]):
@@ -143,7 +144,8 @@ class RunOutput:
 
 
 def _in_one_line(text: bytes) -> bytes:
-    """A JSON text that took several: a record takes one. Nothing if it is none, or took one already."""
+    """A JSON text of several lines as one line, which a record needs. Empty if it is not JSON, or has one line
+    already."""
     try:
         return msgspec.json.format(text.strip(), indent=-1) if text.strip().count(b"\n") else b""
     except (msgspec.MsgspecError, RecursionError):
@@ -158,7 +160,7 @@ def _elements(text: bytes) -> list[Raw]:
 
 
 class ErrorOutput:
-    """The standard error of a run: text, whatever it is. Keeps the end of it, which often says why."""
+    """The standard error of a run, as text. Keeps the end of it, which often says why the run failed."""
 
     KEPT_BYTES = 8 << 10
 

@@ -1,6 +1,6 @@
-"""Running a command as if we were not there: its output passes on byte for byte, signals reach it, its end is ours.
+"""Run a command as if we were not there: output passes through byte for byte, signals reach it, its end is our end.
 
-What passes is recorded on the way, after it was passed on.
+What passes through is recorded after it was passed on.
 """
 
 import os
@@ -32,8 +32,11 @@ def pass_on(
     overheard: "Overheard | None" = None,
     files: SessionFiles | None = None,
 ) -> Exit:
-    """Until the child has ended. If there is a `show`, it is told of events, and the output is not passed on. Of a
-    child that did not say which session it was, `files` may tell."""
+    """Pass on and record the child's output until the child has ended.
+
+    With `show`, events go to `show` and the output is not passed on. If the child did not say which session it ran,
+    `files` may say so.
+    """
 
     def printed(chunk: bytes) -> None:
         if show is None:
@@ -58,7 +61,7 @@ def pass_on(
 
 
 def write(descriptor: int, data: bytes) -> None:
-    """All of it, however slowly the other side takes it. Raises `BrokenPipeError` if nobody does."""
+    """Write all the bytes, however slowly the other side reads. Raises `BrokenPipeError` if nobody reads."""
     rest = memoryview(data)
     while rest:
         try:
@@ -72,7 +75,7 @@ def write(descriptor: int, data: bytes) -> None:
 
 
 class Overheard:
-    """What is said to the child on its way through us: its prompt, or a part of it; or messages, a line each."""
+    """What passes through us to the child's standard input: its prompt, or a part of it; or messages, one per line."""
 
     MOST_BYTES = 8 << 20
 
@@ -83,7 +86,7 @@ class Overheard:
         self._is_settled = False
 
     def hear(self, chunk: bytes) -> None:
-        """Nothing: that was the end."""
+        """Take a chunk of the input; an empty chunk is the end of the input."""
         if self._is_settled and not self._is_messages:
             return
         self._held += chunk
@@ -96,7 +99,7 @@ class Overheard:
             self.settle()
 
     def settle(self) -> None:
-        """The child answers: this is what it was asked."""
+        """Record what was read so far as the prompt: the child has begun to answer, so this is what it was asked."""
         if self._is_settled or self._is_messages or not self.recording:
             return
         self._is_settled = True
@@ -111,7 +114,8 @@ class Overheard:
 
 
 class Signals:
-    """What we get within the `with` is for the child. What we were told to ignore stays ignored, by it and by us."""
+    """Pass signals that arrive within the `with` block to the child. Signals that we were started to ignore stay
+    ignored, by the child and by us."""
 
     def __init__(self) -> None:
         self._child: Child | None = None
@@ -126,7 +130,7 @@ class Signals:
 
     def _forward(self, number: int, _frame: FrameType | None) -> None:
         if number in BY_TERMINAL and in_foreground():
-            return  # it has got it already
+            return  # the terminal sent it to the child already
         if self._child:
             self._child.send(number)
         else:

@@ -1,4 +1,4 @@
-"""Recording one run: its prompt, every line it prints, how it ended. Never in the way of it, whatever goes wrong."""
+"""Record one run: its prompt, every line it prints, how it ended. A failure here never disturbs the run."""
 
 import logging
 import os
@@ -32,7 +32,7 @@ STARTED = b'{"type":"system","subtype":"%s"}' % RUN_STARTED.encode()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStart:
-    """What is known of a run before it runs."""
+    """What is known of a run before it starts."""
 
     argv: list[str]
     began: Began
@@ -65,7 +65,8 @@ class _Sessions(Protocol):
 
 
 class RunRecording:
-    """`folder` is where the log goes; `None`: nothing is written, and all else is the same."""
+    """The recording of one run. `folder` is where the log goes; if it is `None`, nothing is written and all else is the
+    same."""
 
     def __init__(self, start: RunStart, folder: Path | None) -> None:
         self.outcome, self.output, self.errors = RunOutcome(), RunOutput(start.began.agent), ErrorOutput()
@@ -99,7 +100,7 @@ class RunRecording:
             self._message(message)
 
     def note(self, line: bytes) -> None:
-        """Something else that is known of the run, as the JSON of a message."""
+        """Record another fact about the run, given as the JSON of a message."""
         self._message(sdk.read(line))
 
     def ended(self, exited: Exit | None) -> list[Event]:
@@ -136,7 +137,7 @@ class RunRecording:
         return events
 
     def _clean(self, message: SdkMessage, data: bytes) -> SdkMessage:
-        """What is written has no secret in it. The caller hears what was printed."""
+        """The message without secrets, to be written. The caller gets what was printed, unchanged."""
         if message.is_text:
             return replace(message, raw=data)
         if prints_sdk_messages(self._start.began.agent):
@@ -163,15 +164,15 @@ class RunRecording:
         }
 
     def _continued(self) -> str | None:
-        """The session that a run took up which was told to continue the last one: its log was here before, or its
-        client says that it counted before. One under a new id does not say."""
+        """The session that a run continued which was started with "continue the last one": its log existed before, or
+        its client reports counts from before. A session under a new id does not say."""
         if not self._start.goes_on or self._sessions.continues:
             return None
         session_id = self.outcome.session_id if self.outcome.has_history and not self._start.forks else None
         return self._sessions.resumed or session_id
 
     def _attempt(self, work: Callable[[], None]) -> None:
-        """The top of what stands beside the child: whatever goes wrong here is not its problem."""
+        """Run `work`, and count and log an exception: whatever goes wrong here must not reach the child."""
         try:
             work()
         except Exception as error:
@@ -180,7 +181,7 @@ class RunRecording:
             self._lost += 1
 
     def _clean_inner(self, inner: Inner | None) -> Inner | None:
-        """Of a translated message."""
+        """The inner part of a translated message, without secrets."""
         if inner is None or isinstance(inner.content, str):
             return inner and structs.replace(inner, content=self._hidden(str(inner.content)))
         return structs.replace(inner, content=[*map(self._clean_block, inner.content)])
@@ -208,7 +209,7 @@ class RunRecording:
 
 
 class _Unwritten:
-    """What a session's numbers come to, without a log."""
+    """A session that is counted but not written to a log."""
 
     path = None
     lost = 0

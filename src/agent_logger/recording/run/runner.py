@@ -1,7 +1,7 @@
-"""Running a command-line agent with one prompt, recorded: `run`, `run_async`, `stream`.
+"""Run a command-line agent with one prompt and record it: `run`, `run_async`, `stream`.
 
-One `run` is one process and one prompt. All three are the same work, done by one thread: the caller's, or one of its
-own that hands events over to an event loop, and waits while nobody takes them.
+One `run` is one process and one prompt. All three do the same work in one thread: the caller's thread, or a thread of
+its own that hands events to an event loop and waits while nobody takes them.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ INTERRUPT_SECONDS = 3.0  # for an agent that the terminal has interrupted togeth
 
 @dataclass(frozen=True, kw_only=True)
 class RunResult:
-    """How a run ended. What nobody said is `None`."""
+    """How a run ended. What is unknown is `None`."""
 
     success: bool
     data: Any  # the last result's text, or its structured output
@@ -43,20 +43,21 @@ class RunResult:
     _resume: tuple[list[str], str] | None = field(default=None, repr=False)
 
     def resume_command(self) -> tuple[list[str], str] | None:
-        """What goes on with the session: an argv, and the folder to run it in. `None`: there is none to go on with."""
+        """The command that continues the session: an argv, and the folder to run it in. `None` if there is no session
+        to continue."""
         return self._resume
 
 
 def run(prompt: str, **options: Unpack[RunOptions]) -> RunResult:
-    """Run `claude` with this prompt, wait for its end, and tell what came of it.
+    """Run `claude` with this prompt, wait for its end, and return the result.
 
-    Raises `ValueError` for options that make no sense, before anything is started. What happens then is in the result.
+    Raises `ValueError` for options that make no sense, before anything is started. All later errors are in the result.
     """
     return _Run(command(prompt, **options)).work(lambda _: None)
 
 
 async def run_async(prompt: str, **options: Unpack[RunOptions]) -> RunResult:
-    """As `run`. Who cancels it ends the agent."""
+    """Do what `run` does, in an event loop. Cancelling it ends the agent."""
     async with Stream(_Run(command(prompt, **options))) as events:
         async for _ in events:
             pass
@@ -64,12 +65,12 @@ async def run_async(prompt: str, **options: Unpack[RunOptions]) -> RunResult:
 
 
 def stream(prompt: str, **options: Unpack[RunOptions]) -> "Stream":
-    """The events of a run as they happen; after the last one its `result` is there, without `stdout` and `stderr`."""
+    """The events of a run as they happen; after the last event, `result` is set, without `stdout` and `stderr`."""
     return Stream(_Run(command(prompt, **options), keeps_output=False))
 
 
 def _show_options(*functions: Any) -> None:
-    """`help` then has the options and their defaults."""
+    """Give the functions a signature that lists the options and their defaults, for `help`."""
     options = inspect.signature(RunRequest)
     for function in functions:
         returned = inspect.signature(function).return_annotation
@@ -80,7 +81,7 @@ _show_options(run, run_async, stream)
 
 
 class _Run:
-    """One process, from its start to what came of it. `work` is for one thread, `end` for any."""
+    """A process, from its start to its result. `work` is for one thread; any thread may call `end`."""
 
     def __init__(self, command: Command, *, keeps_output: bool = True) -> None:
         self._command, self._keeps_output = command, keeps_output
@@ -112,7 +113,7 @@ class _Run:
         return _Heard(recording, tell, keeps_output=self._keeps_output, keeps_events=keeps_events)
 
     def _not_started(self, error: Exception) -> RunResult:
-        """Nothing is recorded: there was no agent to have a session with."""
+        """The result of a run that did not start. Nothing is recorded: there was no agent to have a session with."""
         heard = self._heard(lambda _: None, None)
         heard.ended(None)
         if not os.path.isdir(self._command.cwd):
@@ -161,7 +162,7 @@ def _how(exited: Exit) -> str:
 
 
 class _Heard:
-    """What the child printed: recorded, told, and kept as far as the result is to have it."""
+    """What the child printed: records it, passes its events on, and keeps what the result needs."""
 
     def __init__(
         self,
@@ -208,7 +209,8 @@ class _Heard:
 
 
 class Stream:
-    """The events of a run, which begins with the first one that is asked for. Who leaves it ends the agent."""
+    """The events of a run. The run starts when the first event is requested; leaving the `async with` block ends the
+    agent."""
 
     def __init__(self, work: _Run) -> None:
         self._handover = _Handover(work)
@@ -216,7 +218,7 @@ class Stream:
 
     @property
     def result(self) -> RunResult:
-        """After the last event; `RuntimeError` before."""
+        """The result of the run, after the last event. Raises `RuntimeError` before."""
         if self._handover.result is None:
             raise RuntimeError("the run has not ended: take its events to the last")
         return self._handover.result
@@ -231,7 +233,7 @@ class Stream:
         return event
 
     async def aclose(self) -> None:
-        """Ends the agent if it runs, and waits for that. Its `result` says how it ended."""
+        """End the agent if it runs, and wait for its end. `result` then says how it ended."""
         self._handover.leave()
         while await self._handover.take() is not None:
             pass
@@ -244,7 +246,8 @@ class Stream:
 
 
 class _Handover:
-    """Between the thread of a run and an event loop. It does not know the stream, which may be forgotten meanwhile."""
+    """The queue between the thread of a run and an event loop. Holds no reference to the stream, which may be garbage
+    collected meanwhile."""
 
     def __init__(self, work: _Run) -> None:
         self.result: RunResult | None = None
@@ -269,7 +272,7 @@ class _Handover:
         return event
 
     def leave(self) -> None:
-        """Nobody listens any more."""
+        """Stop handing events over, and end the run: nobody listens any more."""
         self._left = True
         self._run.end()
         self._room.release()
@@ -277,7 +280,7 @@ class _Handover:
     def _work(self) -> None:
         try:
             self.result = self._run.work(self._tell)
-        except BaseException as error:  # the top of this thread: the caller is told
+        except BaseException as error:  # the top of this thread: `take` raises it to the caller
             self._raised = error
         finally:
             self._put(None)

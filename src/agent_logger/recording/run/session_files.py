@@ -1,4 +1,4 @@
-"""Which session files an agent writes to while it runs: where nothing it prints says which session it was."""
+"""The session files that an agent writes while it runs, for an agent whose output does not name its session."""
 
 from pathlib import Path
 
@@ -23,7 +23,8 @@ class SessionFiles:
         self._since = CLOCK.wall() - 1  # file systems round
 
     def note(self, recording: RunRecording) -> None:
-        """One alone also tells which session it was, where its name is the id."""
+        """Record the paths of the changed files. If only one file changed and its name is an id, record that id as the
+        session's."""
         paths = self.changed()
         for path in paths:
             fact = {"type": "system", "subtype": "session_file", "path": str(path)}

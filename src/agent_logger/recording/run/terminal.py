@@ -1,7 +1,7 @@
-"""An agent that talks to the terminal, recorded without touching what it says there.
+"""Record an agent that uses the terminal, without touching what it writes there.
 
-A proxy that runs is used, else one is started for as long as the agent runs; only the agent's environment tells it so.
-Its start, its end and the session file it leaves are recorded beside what the proxy saw.
+A running proxy is used; if there is none, one is started for as long as the agent runs. Only the agent's environment
+sends it there. Its start, its end and the session file that it leaves are recorded beside what the proxy saw.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from agent_logger.proxy.state import ProxyState, running, using
 
 @contextmanager
 def proxy_for_child(home: Path, log_dir: Path) -> Iterator[tuple[dict[str, str], str | None]]:
-    """The child's environment, and why it is not sent through a proxy, if it is not."""
+    """The child's environment, and the reason if the child is not sent through a proxy."""
     environment = config.child_environment()
     with ExitStack() as stack:
         try:
@@ -30,7 +30,7 @@ def proxy_for_child(home: Path, log_dir: Path) -> Iterator[tuple[dict[str, str],
 
 
 def _port(stack: ExitStack, home: Path, log_dir: Path, environment: dict[str, str]) -> int | None:
-    """`None` if the environment leads to one of our proxies already."""
+    """The port of the proxy to use; `None` if the environment leads to one of our proxies already."""
     states = sorted(running(home), key=lambda state: state.started)
     named = chosen(environment)
     if any(
@@ -45,6 +45,6 @@ def _port(stack: ExitStack, home: Path, log_dir: Path, environment: dict[str, st
 
 
 def _may_call(state: ProxyState, named: list[Chosen]) -> bool:
-    """What somebody chose, a proxy that others started may not be allowed to call."""
+    """Whether a proxy that others started may call the addresses that the user chose."""
     allowed = {*state.allow_upstream, *(f"https://{host}" for host in KNOWN_HOSTS)}
     return all(str(choice.origin) in allowed for choice in named)

@@ -1,4 +1,5 @@
-"""What must hold of an adapter: a program that talks to another provider, and leaves what Claude Code would."""
+"""What must hold for an adapter: a program that talks to another provider, and writes the files that Claude Code
+would."""
 
 import os
 from pathlib import Path
@@ -14,7 +15,7 @@ from agent_logger.model.session import Session, Usage
 
 T = TypeVar("T")
 
-# ---------------------------------------------------------------- what is told, and how
+# ---------------------------------------------------------------- what must be printed, and how
 
 Some = Annotated[str, Meta(min_length=1)]
 Uuid = Annotated[str, Meta(pattern=r"^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
@@ -60,7 +61,7 @@ class _Response(msgspec.Struct):
 
 
 class _Line(msgspec.Struct):
-    """Of any type."""
+    """A line of any type."""
 
     uuid: str | None = None
     parent: str | None = msgspec.field(name="parentUuid", default=None)
@@ -91,10 +92,10 @@ LINES: dict[str, type[_Line]] = {"summary": _Summary, "user": _UserLine, "assist
 def run_adapter_conformance(
     output: str | bytes, *, config_dir: str | os.PathLike[str], cwd: str | os.PathLike[str], usage: Usage
 ) -> Session:
-    """Look at what one run of an adapter printed with `--output-format json`, and at the file it left below
+    """Check what one run of an adapter printed with `--output-format json`, and the file that it left below
     `config_dir` for a session in `cwd`. `usage` is the sum of what the endpoint reported, each response once.
 
-    Raises `AssertionError` with what does not hold; else gives the session as we read it.
+    Raises `AssertionError` with what does not hold; otherwise returns the session as we read it.
     """
     result = _result(output)
     path = _file(Path(config_dir), Path(cwd), result.session_id)

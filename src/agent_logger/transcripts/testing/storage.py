@@ -28,7 +28,8 @@ HOSTILE = (
 
 
 def run_storage_conformance(make_storage: Make) -> None:
-    """Raises `AssertionError` where a contract is broken. `make_storage` gives an empty one, and is called for each."""
+    """Raise `AssertionError` if a contract is broken. `make_storage` returns an empty storage, and is called for each
+    contract."""
     for contract in CONTRACTS:
         contract(make_storage())
 
@@ -49,7 +50,7 @@ def _loaded(storage: SessionStorage, session_id: str) -> list[Message]:
 
 
 def _says(line: Message, message: Message) -> bool:
-    """Whether a line says all that the message does; it may say more."""
+    """Whether a line has all the fields of the message; it may have more."""
     return {name: line.get(name) for name in message} == message
 
 

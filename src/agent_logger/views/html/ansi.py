@@ -1,4 +1,4 @@
-"""Output of a terminal as HTML: its colours as classes, and nothing else of what it would have obeyed."""
+"""Terminal output as HTML: colours become classes, and all other control sequences are dropped."""
 
 import re
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ _OFF = {22: ("bold", "dim"), 23: ("italic",), 24: ("underline",), 27: ("inverse"
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """`ground` and `ink` are numbers of the sixteen colours."""
+    """How a run of text looks. `ground` and `ink` are numbers of the sixteen colours."""
 
     ink: int | None = None
     ground: int | None = None
@@ -34,7 +34,7 @@ class Look:
 
 
 def output_lines(text: str) -> list[Markup]:
-    """One per line, each a whole piece of HTML of its own; the colours of one go on in the next."""
+    """The lines as HTML, each complete in itself; the colours of one line continue in the next."""
     text = text.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n")
     lines: list[list[Markup]] = [[]]
     for look, run in _runs(text):
@@ -97,7 +97,7 @@ _PALETTE += [(255, 0, 255), (0, 255, 255), (255, 255, 255)]
 
 
 def _extended_colour(rest: Iterator[int]) -> int | None:
-    """Of 256 colours or of 16 million, the nearest of the sixteen: no style may stand in the text."""
+    """The nearest of the sixteen colours to one of 256 or of 16 million: the text must not contain a style."""
     match next(rest, None):
         case 5:
             return _nearest_of_256(next(rest, 0))

@@ -1,4 +1,4 @@
-"""Code, coloured by classes: `t-k` is a keyword, `t-s` a string; `style.css` says what they look like."""
+"""Code, coloured by classes: `t-k` is a keyword, `t-s` a string; `style.css` defines how they look."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -55,7 +55,7 @@ _formatter = HtmlFormatter(nowrap=True, classprefix="t-")
 
 
 def code_lines(text: str, language: str | None) -> list[Markup]:
-    """One per line, each a whole piece of HTML of its own."""
+    """The lines as HTML, each complete in itself."""
     text = printable(text.replace("\r\n", "\n"), lines=True)
     lexer = _lexer(LANGUAGES.get((language or "").lower(), ""))
     if lexer is None or len(text) > MOST_COLOURED:

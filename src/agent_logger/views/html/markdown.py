@@ -1,4 +1,4 @@
-"""Markdown to HTML that runs nothing and loads nothing, whoever wrote it.
+"""Convert Markdown to HTML that runs nothing and loads nothing, whoever wrote it.
 
 Raw HTML is text. Links lead to the web or to a mail, or are text. Pictures from elsewhere would tell their server who
 reads, so a link stands in their place.

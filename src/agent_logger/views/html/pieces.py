@@ -1,4 +1,4 @@
-"""Pieces as HTML. All text in it is escaped, and no attribute holds anything but what is made here.
+"""Pieces as HTML. All text is escaped, and attributes hold only values that are made here.
 
 The classes are those of `style.css`. There is no inline style and no script, so a page may forbid both.
 """
@@ -194,7 +194,7 @@ def _raster(data: bytes) -> str | None:
 
 
 def _fold(kind: str, lines: Sequence[Markup], first_number: int | None = None) -> Markup:
-    """The first lines, and the rest where a click shows it."""
+    """The first lines, and the rest behind a click."""
     if len(lines) <= FEW_LINES:
         return _pre(kind, lines, first_number)
     first, rest = lines[:FIRST_LINES], lines[FIRST_LINES:]
@@ -219,7 +219,7 @@ def _line(text: str) -> str:
 
 
 def _cut(text: str) -> tuple[str, Markup]:
-    """As much as is shown, and a word about the rest."""
+    """The part that is shown, and a note about the rest."""
     more = len(text) - LONGEST
     if more <= 0:
         return text, Markup()

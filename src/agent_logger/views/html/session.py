@@ -26,7 +26,7 @@ OPEN_TOOLS = ("todowrite", "update_plan", "exitplanmode", "askuserquestion")
 
 
 def session_html(session: Session) -> Iterator[str]:
-    """In portions, for a long session makes a long file."""
+    """The file in portions, for a long session makes a long file."""
     style = f"{style_sheet('style.css')}{style_sheet('file.css')}"
     template = environment().get_template("session.html")
     return template.generate(
@@ -57,7 +57,7 @@ def style_sheet(name: str) -> str:
 
 @cache
 def environment() -> Environment:
-    """With the templates of a conversation, and what they ask for. The page adds its own."""
+    """The templates of a conversation, with the filters and tests they use. The page adds its own."""
     templates = Environment(
         loader=PackageLoader("agent_logger.views.html"),
         autoescape=True,

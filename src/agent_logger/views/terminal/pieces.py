@@ -29,7 +29,7 @@ _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]{0,2048}(?:\x07
 
 
 def piece_lines(piece: Piece) -> Iterator[Segment]:
-    """A line each, neither folded nor cut."""
+    """The lines of a piece, neither folded nor cut."""
     return _lines(piece)
 
 

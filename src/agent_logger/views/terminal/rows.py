@@ -46,7 +46,7 @@ class TextRow:
 
 
 def room(columns: int, depth: int, note: str = "") -> int:
-    """Columns that the text of a row may take."""
+    """The columns that the text of a row may take."""
     return max(SMALLEST, _text_columns(columns, depth, note))
 
 
@@ -86,12 +86,12 @@ def _line(row: TextRow, columns: int, *, coloured: bool) -> str:
 
 
 def fitted(text: str, columns: int) -> str:
-    """One line, cut where it does not fit."""
+    """The text as one line, cut where it does not fit."""
     return cut(printable(text.expandtabs(4)), columns)
 
 
 def folded(text: str, columns: int) -> Iterator[str]:
-    """The lines of a text, folded at words; what is indented stays so. Of empty lines one is kept."""
+    """The lines of a text, folded at words; indentation stays. Of several empty lines, one is kept."""
     empty = True
     for line in printable(text, lines=True).expandtabs(4).rstrip(" \n").split("\n"):
         if line.strip(" "):
@@ -110,7 +110,7 @@ def _fold_line(line: str, columns: int) -> list[str]:
 
 
 def _fold_wide(text: str, columns: int) -> Iterator[str]:
-    """The same for text in which a character may take two columns, or none."""
+    """Fold text in which a character may take two columns, or none."""
     line = ""
     for word in text.split(" "):
         if line and width(line) + 1 + width(word) <= columns:

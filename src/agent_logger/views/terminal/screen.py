@@ -1,4 +1,4 @@
-"""How wide the terminal is and how much of it a text takes; ids and times in few columns."""
+"""The width of the terminal and of a text on it; ids and times in few columns."""
 
 import os
 import re
@@ -15,7 +15,7 @@ def is_terminal() -> bool:
 
 
 def columns() -> int:
-    """The width to fill: the terminal's. By hand, for `shutil` takes its time to be imported."""
+    """The width to fill: the terminal's. Determined by hand, because `shutil` is slow to import."""
     setting = variable("COLUMNS") or ""
     if setting.isdecimal() and int(setting):
         return int(setting)
@@ -29,7 +29,7 @@ NARROW = {ord("…"): None, ord("└"): None}
 
 
 def width(text: str) -> int:
-    """Columns that `text` takes: wide characters take two, combining ones none."""
+    """The columns that `text` takes: wide characters take two, combining ones none."""
     if text.isascii() or text.translate(NARROW).isascii():  # what we cut and indent with ourselves
         return len(text)
     from rich.cells import cell_len
@@ -44,13 +44,14 @@ _TIMED = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}(?=-7)|ses_[0-9a-f]{12}")  # ids th
 
 
 def date_of_log(session: str) -> str:
-    """What the name of a log begins with; nothing, if it is an id."""
+    """The date and time at the beginning of a log's name; empty if the name is an id."""
     match = _LOG_NAME.match(session)
     return match[1] if match else ""
 
 
 def short_id(session: str) -> str:
-    """Where it is not known which others there are: of a client's id the beginning; the name of a log as it is."""
+    """A short id for when the other sessions are unknown: the beginning of a client's id, or the whole name of a
+    log."""
     if date_of_log(session):
         return session
     timed = _TIMED.match(session)
@@ -58,21 +59,21 @@ def short_id(session: str) -> str:
 
 
 def day_and_time(at: datetime) -> str:
-    """In eleven columns: a day of this year with the time, of another one with the year."""
+    """A time in eleven columns: day and time in this year, the date with the year in another one."""
     local = at.astimezone()
     this_year = datetime.now().astimezone().year
     return f"{local:%m-%d %H:%M}" if local.year == this_year else f"{local:%Y-%m-%d}"
 
 
 def cut(text: str, room: int) -> str:
-    """`text` in no more columns than these."""
+    """Shorten `text` to at most `room` columns."""
     if width(text) <= room:
         return text
     return f"{beginning(text, room - 1)}…" if room > 0 else ""
 
 
 def beginning(text: str, room: int) -> str:
-    """As much of it as takes no more columns than these."""
+    """The first characters of the text, as many as fit into `room` columns."""
     if text.isascii():
         return text[: max(0, room)]
     taken = 0

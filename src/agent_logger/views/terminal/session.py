@@ -31,7 +31,7 @@ FEW_LINES = 10  # of what a tool was given or answered; `--turn` shows the rest
 
 
 class SessionText:
-    """`whole`: nothing is left out; `thinking`: thoughts are not folded to a line."""
+    """A session as rows. With `whole`, nothing is left out; with `thinking`, thoughts are not folded to a line."""
 
     def __init__(
         self, session: Session, columns: int, *, thinking: bool = False, whole: bool = False
@@ -50,7 +50,7 @@ class SessionText:
                 yield from self._turn(turn, 0)
 
     def turn(self, number: int) -> Iterator[TextRow] | None:
-        """One alone; of an agent's that it started, what these did too. None if there is no such turn."""
+        """The rows of one turn, and of what the agents that it started did. `None` if there is no such turn."""
         for numbered_turn in _all_turns(self._session):
             if numbered_turn.number == number:
                 return chain(
@@ -181,7 +181,7 @@ def _witness_text(turn: Turn) -> str:
 
 
 def _state(view: ToolView) -> str:
-    """What is wrong with it; empty if nothing is."""
+    """What is wrong with a tool call; empty if nothing is."""
     if code := next((piece.exit for piece in view.pieces if isinstance(piece, Terminal)), None):
         return f"exit code {code}"
     return "failed" if view.is_error else "" if view.is_answered else "no answer"
@@ -199,7 +199,7 @@ def _hook_text(session: Session) -> str:
 
 
 def _with_margin(rows: Iterator[TextRow], number: str, note: str) -> Iterator[TextRow]:
-    """With a number and a note on the first; if there is none, one that has them."""
+    """The rows with a number and a note on the first one; if there are no rows, one that has them."""
     first = next(rows, TextRow())
     yield replace(first, number=number, note=note)
     yield from rows

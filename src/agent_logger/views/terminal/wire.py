@@ -20,7 +20,7 @@ class WireText:
         self._columns = columns
 
     def rows(self, calls: Sequence[CallDetail]) -> Iterator[TextRow]:
-        """The call that the turn came of in full; attempts that failed, and what went on beside, in a line each."""
+        """The call that produced the turn, in full; failed attempts and calls beside it, in a line each."""
         own = [call for call in calls if call.call.thread != SIDE and call.call.complete]
         newest = own[-1] if own else calls[-1]
         for call in calls:
@@ -44,7 +44,7 @@ class WireText:
         yield from self._messages(detail.request_view, detail.changes)
 
     def _messages(self, request: RequestView, changes: Changes | None) -> Iterator[TextRow]:
-        """What came to them since the call before; all of them, if it was the first."""
+        """The messages that are new since the previous call; all of them, if it was the first."""
         new = request.messages if changes is None else changes.messages
         head = counted(len(request.messages), "message")
         if changes is not None:
@@ -89,7 +89,7 @@ def _call_summary(call: WireCall) -> str:
 
 
 def _change_texts(changes: Changes) -> Iterator[str]:
-    """What a reader would not expect to change."""
+    """Changes that a reader would not expect."""
     if changes.dropped:
         yield f"{counted(changes.dropped, 'message')} of the call before gone"
     if changes.model:
@@ -120,7 +120,7 @@ def body_text(record: Request | Response) -> str:
 
 
 def answer_text(response: Response) -> str:
-    """The answer rejoined, where it is one of a model's; else as it came."""
+    """The reassembled answer if it is a model's; otherwise the body as it came."""
     if isinstance(response.message, msgspec.Raw):
         return msgspec.json.format(bytes(response.message), indent=2).decode("utf-8", "replace")
     return body_text(response)

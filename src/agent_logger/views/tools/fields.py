@@ -1,4 +1,4 @@
-"""A tool's input, read by whatever names an agent has for its fields."""
+"""A tool's input, read by any of the names that agents have for its fields."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,13 +7,13 @@ from agent_logger.model.session import PATH_KEYS
 
 
 class Fields:
-    """Of a JSON value from outside: what is not there, or of another kind, is empty."""
+    """The fields of a JSON value from outside: a field that is missing, or of another type, is empty."""
 
     def __init__(self, value: Any) -> None:
         self._fields: Mapping[Any, Any] = value if isinstance(value, Mapping) else {}
 
     def text(self, *names: str) -> str:
-        """The first of them that is a text."""
+        """The first of these fields that is text."""
         return next((value for name in names if isinstance(value := self._fields.get(name), str)), "")
 
     def number(self, *names: str) -> int | None:

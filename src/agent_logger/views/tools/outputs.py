@@ -1,4 +1,4 @@
-"""What tools answered, as far as its form is known: how a command ended, numbered lines, matches, paths."""
+"""The results of tools in known forms: how a command ended, numbered lines, matches, paths."""
 
 import re
 from itertools import takewhile
@@ -42,7 +42,7 @@ class _ShellOutput(msgspec.Struct):
 
 
 def _codex_json(result: str) -> tuple[str, int | None] | None:
-    """Older versions of Codex answer with JSON."""
+    """The output and exit code from the JSON that older versions of Codex answer with."""
     if not result.startswith('{"'):
         return None
     try:
@@ -56,7 +56,8 @@ _NUMBERED = re.compile(r" {0,8}(\d{1,9})(?:\t|→|\| )(.*)")
 
 
 def file_pieces(result: str, language: str | None) -> tuple[Piece, ...]:
-    """A file as agents' tools print it, with a number before each line; as it is, if it is not so."""
+    """The pieces of a file that a tool printed with a number before each line; the text as it is, if it has no
+    numbers."""
     lines = result.rstrip("\n").split("\n")
     matches = list(takewhile(bool, map(_NUMBERED.fullmatch, lines)))
     numbered = [match for match in matches if match]
@@ -71,7 +72,7 @@ _MATCH = re.compile(r"((?:[A-Za-z]:)?[^:\0]{1,4096}):(\d{1,9}):(.*)")
 
 
 def match_pieces(result: str) -> tuple[Piece, ...]:
-    """`path:12:text`, as grep and its like say it; or paths alone."""
+    """The pieces of `path:12:text` lines, as grep and similar tools print them; or of paths alone."""
     lines = [line for line in result.split("\n") if line]
     matches = [line for line in map(_MATCH.fullmatch, lines) if line]
     if matches and len(matches) == len(lines):
@@ -82,7 +83,7 @@ def match_pieces(result: str) -> tuple[Piece, ...]:
 
 
 def path_pieces(result: str) -> tuple[Piece, ...]:
-    """One path per line; what clients say beside them stays a text."""
+    """The pieces of a list with one path per line; what a client adds to the list stays text."""
     lines = [line for line in result.split("\n") if line]
     paths = tuple(line for line in lines if not _REMARK.match(line))
     remarks = "\n".join(line for line in lines if _REMARK.match(line))

@@ -1,7 +1,7 @@
-"""How tool calls are shown: one table, from a tool's name to what a reader wants of it.
+"""How tool calls are shown: one table, from a tool's name to what a reader needs.
 
-Inputs drift between versions and agents, so everything is read by shape: whatever is missing or odd, a call is shown,
-at the least as JSON.
+Inputs differ between versions and agents, so everything is read by shape: whatever is missing or odd, the call is
+shown, at least as JSON.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -36,7 +36,7 @@ Renderer = Callable[["_Call"], Rendering | None]  # none: the input is not what 
 
 
 def tool_view(call: ToolCall) -> ToolView:
-    """A call of any tool, from any agent, without keys."""
+    """The view of a call of any tool, from any agent, without keys."""
     call = hidden_call(call)
     rendered_call = _Call(call, Fields(call.input))
     render = RENDERERS.get((call.name or "").lower())
@@ -60,11 +60,11 @@ class _Call:
         return self.call.result or ""
 
     def answer(self) -> tuple[Piece, ...]:
-        """What came back, where its form is not known."""
+        """The result, in an unknown form."""
         return (OutputPiece(self.result, self.call.is_error),) if self.result else ()
 
     def failure(self) -> tuple[Piece, ...]:
-        """What came back, unless it only confirms what was asked."""
+        """The result, unless it only confirms the call."""
         return self.answer() if self.call.is_error else ()
 
 
@@ -91,7 +91,7 @@ def _write(call: _Call) -> Rendering | None:
 
 
 def _edit(call: _Call) -> Rendering | None:
-    """One replacement or several, by Claude Code, Gemini CLI, opencode, and Anthropic's own editor."""
+    """The view of one replacement or several, by Claude Code, Gemini CLI, opencode, and Anthropic's own editor."""
     edits = [
         (edit.text("old_string", "oldString", "old_str"), edit.text("new_string", "newString", "new_str"))
         for edit in call.fields.objects("edits") or [call.fields]
@@ -128,7 +128,7 @@ def _patch(call: _Call) -> Rendering | None:
 
 
 def _editor(call: _Call) -> Rendering | None:
-    """Anthropic's own, which views, creates and edits, and says which in its input."""
+    """The view of a call of Anthropic's own editor, which views, creates and edits, as its input says."""
     match call.fields.text("command"):
         case "view":
             return _read(call)
@@ -145,7 +145,7 @@ def _editor(call: _Call) -> Rendering | None:
 
 
 def language_of(path: str) -> str | None:
-    """By the suffix of a file's name."""
+    """The language of a file, from the suffix of its name."""
     return PurePosixPath(path).suffix.lstrip(".").lower() or None
 
 
@@ -168,7 +168,7 @@ def _shell(call: _Call) -> Rendering | None:
 
 
 def _words(argv: list[str]) -> str:
-    """What Codex gives to a shell is the last word."""
+    """The command of a shell; Codex puts it into the last of three arguments."""
     return argv[2] if len(argv) == 3 and argv[1] in ("-lc", "-c") else " ".join(argv)
 
 
@@ -216,7 +216,7 @@ def _web_search(call: _Call) -> Rendering | None:
 
 
 def _prose(call: _Call) -> tuple[Piece, ...]:
-    """What a model or a page says."""
+    """The text of a model or a web page."""
     return (Prose(call.result),) if call.result and not call.call.is_error else call.answer()
 
 
@@ -273,7 +273,7 @@ def _choices(question: Fields) -> Iterator[str]:
 
 
 def _default_rendering(call: _Call) -> Rendering:
-    """As JSON: the input, and the result if it is."""
+    """The input as JSON, and the result as JSON if it is JSON."""
     fields = () if call.call.input in (None, {}, "") else (Json(call.call.input),)
     return _first_text(call.call.input), (*fields, *_json_or_text(call))
 

@@ -1,4 +1,4 @@
-"""The same for programs: every view as JSON or CSV, below `/api/v1`."""
+"""The API for programs: every view of the page as JSON or CSV, below `/api/v1`."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ V1 = "/api/v1"
 
 @dataclass(frozen=True)
 class Page:
-    """Some of the items that there are, and whether more follow."""
+    """Some of the items, and whether more follow."""
 
     items: Sequence[msgspec.Struct]
     more: bool = False
@@ -52,7 +52,7 @@ class Endpoint:
 
 
 def _page(items: Sequence[msgspec.Struct], query: PageQuery) -> Page:
-    """Of all there are."""
+    """The requested part of all items."""
     rest = items[query.offset :]
     return Page(rest[: query.limit], len(rest) > query.limit)
 
@@ -263,7 +263,7 @@ def _answer_value(request: Request, page: Page, query: PageQuery) -> object:
 
 
 def json_answer(value: object, status: int = 200) -> Response:
-    """Redacted as a whole, and safe to be printed: JSON stays JSON."""
+    """The value as JSON, redacted as a whole and safe to print."""
     text = hidden_bytes(json_bytes(value)).decode()
     return Response(printable_json(text), status, media_type="application/json")
 

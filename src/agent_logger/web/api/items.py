@@ -1,4 +1,4 @@
-"""What the API tells: one type for each kind of thing. Fields are added, never renamed or taken away."""
+"""What the API returns: one type for each kind of thing. Fields are added, never renamed or removed."""
 
 from datetime import datetime
 from typing import Any, Self
@@ -19,7 +19,7 @@ from agent_logger.web.site import session_url
 class ApiItem(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def like(cls, source: object, **more: Any) -> Self:
-        """With what `source` has under the same names, and `more`."""
+        """An item with the fields that `source` has under the same names, and `more`."""
         return cls(
             **{name: getattr(source, name) for name in cls.__struct_fields__ if name not in more}, **more
         )
@@ -54,7 +54,7 @@ class ContextFileItem(ApiItem, frozen=True, kw_only=True):
 
 
 class WholeSession(SessionItem, frozen=True, kw_only=True):
-    """With what only the whole session tells."""
+    """A session, with the fields that need the whole session to be read."""
 
     compactions: list[CompactionItem]
     context_files: list[ContextFileItem]
@@ -109,7 +109,7 @@ class TurnItem(ApiItem, frozen=True, kw_only=True):
 
 
 class BesideTurn(TurnItem, frozen=True, kw_only=True):
-    """A turn of one of two sessions, behind the last that they share."""
+    """A turn of one of two sessions, after the last turn that they share."""
 
     session: str
     exchange: int
@@ -190,7 +190,7 @@ class EventItem(ApiItem, frozen=True, kw_only=True):
 
 
 class CallBody(ApiItem, frozen=True, kw_only=True):
-    """One call in full."""
+    """A call in full."""
 
     call: CallItem
     request_headers: list[tuple[str, str]]
@@ -245,7 +245,7 @@ class DamageItem(ApiItem, frozen=True, kw_only=True):
 
 
 class CheckupItem(ApiItem, frozen=True, kw_only=True):
-    """What reading every byte has found. `at` is null until that was done once."""
+    """The result of reading every byte. `at` is null until that was done once."""
 
     at: datetime | None
     running: bool

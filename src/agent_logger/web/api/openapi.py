@@ -1,4 +1,4 @@
-"""The API, described by itself."""
+"""The description of the API, made from the API itself."""
 
 import re
 from collections.abc import Mapping

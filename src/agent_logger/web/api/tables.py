@@ -1,4 +1,4 @@
-"""Items as CSV, for spreadsheets: what one of those would take for a formula is made a text."""
+"""Items as CSV, for spreadsheets: text that a spreadsheet would take for a formula is marked as text."""
 
 import csv
 import io
@@ -14,7 +14,7 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def csv_of(items: Sequence[msgspec.Struct], kind: type[msgspec.Struct]) -> str:
-    """With a head, also if there are none. Numbers are numbers, whatever they begin with."""
+    """The items as CSV with a header line, also if there are none. Numbers are numbers, whatever they begin with."""
     names = kind.__struct_fields__
     text = io.StringIO()
     writer = csv.writer(text)

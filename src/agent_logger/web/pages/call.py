@@ -1,4 +1,4 @@
-"""One call, made ready to be drawn: what was asked, what is new in it, what was answered, and when."""
+"""A call, prepared for display: what was asked, what is new in it, what was answered, and when."""
 
 import json
 from collections.abc import Sequence
@@ -51,7 +51,7 @@ class CallView:
 
     @property
     def answer(self) -> list[Piece]:
-        """The answer as text: what the recorder rejoined, else the body."""
+        """The answer: the message that the recorder reassembled, otherwise the body."""
         response = self.detail.response
         if response is None:
             return []

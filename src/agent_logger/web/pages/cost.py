@@ -1,4 +1,5 @@
-"""Why this number: the rows of the ledger behind it, each with who saw it, its price and the client's own figure."""
+"""The explanation of a cost: the rows of the ledger behind it, each with its witnesses, its price and the client's
+figure."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -31,7 +32,7 @@ class CostReport:
 
 
 async def cost(request: Request) -> Response:
-    """Over all sessions that are asked for."""
+    """Explain the cost of all selected sessions."""
     site, query = site_of(request), PageQuery.of(request.query_params)
     key = ("why", replace(query, offset=0, limit=1))
     rows = await site.pool.cached(key, lambda catalog: list(catalog.ledger(query.filter())))
@@ -49,7 +50,7 @@ async def cost(request: Request) -> Response:
 
 
 async def session_cost(request: Request) -> Response:
-    """Of one session, or of one exchange in it."""
+    """Explain the cost of one session, or of one exchange in it."""
     site, view, query = site_of(request), await session_view_of(request), PageQuery.of(request.query_params)
     number = request.query_params.get("exchange", "")
     ids = _message_ids(view, number)
@@ -86,7 +87,8 @@ def _report(rows: Iterable[LedgerRow], query: PageQuery) -> CostReport:
 
 
 def _is_in_exchange(row: LedgerRow, ids: set[str | None], beyond: set[datetime | None]) -> bool:
-    """`beyond`: when the exchange ended, if its client counts more than its responses."""
+    """Whether a row is the exchange's. `beyond`: when the exchange ended, if its client counts more than its
+    responses."""
     return row.at in beyond if row.joined_by == "result" else row.message_id in ids
 
 

@@ -1,4 +1,4 @@
-"""The button for who has nothing to look at yet: record the demo, here and now."""
+"""The button for people who have nothing to look at yet: record the demo, here and now."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Health: what is recorded, what was lost, what is damaged, what was taken out, and what it takes on the disk."""
+"""Health: what is recorded, lost, damaged and redacted, and how much disk space the logs use."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -41,7 +41,8 @@ async def health(request: Request) -> Response:
 
 
 async def damage(request: Request) -> Response:
-    """One damaged place, as it is. Only those that the last check-up found: an address is no path."""
+    """Show one damaged place as it is. Only places that the last check-up found can be shown: the address contains no
+    path."""
     site, number = site_of(request), request.path_params["number"]
     places = site.verification_runs.last_report.damage if site.verification_runs.last_report else []
     if number >= len(places):
@@ -58,6 +59,6 @@ async def damage(request: Request) -> Response:
 
 
 def damaged_text(place: DamagedPlace) -> str:
-    """What is no UTF-8 in it is written as `\\xNN`."""
+    """The bytes of a damaged place as text; bytes that are not UTF-8 are written as `\\xNN`."""
     data = read_at(Path(place.path), place.place.offset, min(place.place.length, MOST_BYTES))
     return data.decode("utf-8", "backslashreplace")

@@ -25,7 +25,7 @@ EMPTY_TOTAL = Total(usage=Usage(), cost=Cost(nano_usd=None), reported_cost_usd=N
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankingRow:
-    """One model or project of the time that is looked at."""
+    """A model or project of the selected time."""
 
     name: str
     total: Total
@@ -128,7 +128,7 @@ def _read_home(catalog: Catalog, today: date, days: int) -> Home:
 
 
 def _ranking(totals: Mapping[str | None, Total], name: str, since: date) -> list[RankingRow]:
-    """In their order; those without a name or beyond the first few are counted in the total alone."""
+    """The rows in their order; those without a name or after the first few are counted in the total alone."""
     return [
         RankingRow(
             name=key,

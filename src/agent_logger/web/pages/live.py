@@ -1,4 +1,4 @@
-"""What is happening now, told as it happens: server-sent events for lists and for a session, and all that run."""
+"""Live updates: server-sent events for lists and for a session, and the page of all running sessions."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
@@ -29,7 +29,7 @@ Poll = Callable[[], Awaitable[Sequence[str]]]
 
 
 def _stream(poll: Poll, seconds: float, hello: str = ": hello\n\n") -> Response:
-    """Of what each look finds; now and then a word that means nothing."""
+    """A stream of the events that each poll returns; a comment now and then, while there are none."""
 
     async def stream_events() -> AsyncIterator[str]:
         yield hello
@@ -48,18 +48,18 @@ def _stream(poll: Poll, seconds: float, hello: str = ": hello\n\n") -> Response:
 
 
 async def events(request: Request) -> Response:
-    """`changed`, whenever a session is new or went on, since the `version` that the page was made of."""
+    """Send `changed` when a session is new or has grown since the `version` from which the page was made."""
     return _stream(_CatalogEvents(site_of(request), request).poll, CATALOG_SECONDS)
 
 
 async def live_events(request: Request) -> Response:
-    """The same, and `words` of all sessions that run."""
+    """Send `changed` as `events` does, and the `words` of all running sessions."""
     return _stream(_LiveSessionEvents(site_of(request), request).poll, ANSWER_SECONDS)
 
 
 async def session_events(request: Request) -> Response:
-    """`live` at first, for a session that is; `changed` whenever its files are, since `state` as the page had them;
-    `words` while a model answers; `gone` if it was removed."""
+    """Send `live` first, for a session that is; `changed` when its files have changed since `state`, as the page had
+    them; `words` while a model answers; `gone` if the session was removed."""
     site, session_id = site_of(request), request.path_params["session_id"]
     version = site.pool.refresher.version  # first: what changes while we ask is a change since
     summary = await site.pool.query(lambda catalog: catalog.summary(session_id))
@@ -82,7 +82,7 @@ class _CatalogEvents:
 
 
 class _AnswerEvents:
-    """What is being said in some sessions, told when it is more than the last time."""
+    """Events for what is being said in some sessions, sent when there is more than the last time."""
 
     def __init__(self, site: Site, request: Request) -> None:
         self._site, self._request = site, request
@@ -131,7 +131,7 @@ class _SessionEvents:
 
 
 class _LiveSessionEvents:
-    """Which sessions run is asked for as often as anything changes."""
+    """Events of all running sessions. Which sessions run is queried whenever anything changes."""
 
     def __init__(self, site: Site, request: Request) -> None:
         self._pool = site.pool
@@ -156,7 +156,7 @@ def _live_sessions(catalog: Catalog) -> list[SessionSummary]:
 
 @dataclass(frozen=True, slots=True)
 class LiveSession:
-    """A session that runs, and the last that was said in it."""
+    """A running session, and the last that was said in it."""
 
     summary: SessionSummary
     renderer: SessionRenderer

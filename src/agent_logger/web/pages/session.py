@@ -1,4 +1,4 @@
-"""One session: the conversation, piece by piece."""
+"""The page of a session: the conversation, piece by piece."""
 
 from bisect import bisect_left
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
@@ -51,7 +51,7 @@ def _require(value: T | None, what: str) -> T:
 
 
 async def session(request: Request) -> Response:
-    """The head goes out at once; to read a long session and to draw its beginning takes longer."""
+    """Send the head at once; reading a long session and drawing its beginning takes longer."""
     site, session_id = site_of(request), request.path_params["session_id"]
     summary = await site.pool.query(lambda catalog: catalog.summary(session_id))
     if summary is None:
@@ -78,13 +78,13 @@ async def session(request: Request) -> Response:
 
 
 async def head(request: Request) -> Response:
-    """What stands above and beside the conversation, for a browser that was told of a change."""
+    """Draw what is above and beside the conversation, for a browser that received a change event."""
     view = await session_view_of(request)
     return await _render(request, view, "_session_update.html", path=session_url(view.summary.id))
 
 
 async def rest(request: Request) -> Response:
-    """From a segment on: for a browser that has the ones before and was told of a change."""
+    """Draw the segments from a given one on, for a browser that has the earlier ones and received a change event."""
     view = await session_view_of(request)
     segments = view.from_segment(request.path_params["key"])
     return await _render(request, view, "_segments.html", segments=segments)
@@ -103,7 +103,7 @@ async def agent(request: Request) -> Response:
 
 
 async def turn(request: Request) -> Response:
-    """One turn alone, with everything in it; with `tool`, the insides of one of its tool calls."""
+    """Draw one turn alone, with everything in it; with `tool`, the inside of one of its tool calls."""
     view = await session_view_of(request)
     numbered_turn = _require(view.numbered_turn(request.path_params["turn"]), "turn")
     if "tool" in request.path_params:
@@ -121,7 +121,7 @@ async def path_to_turn(request: Request) -> Response:
 
 
 async def _render(request: Request, view: SessionView, template: str, **values: object) -> Response:
-    """In a thread: colouring code and Markdown take their time."""
+    """Render in a thread, because colouring code and Markdown takes time."""
     site = site_of(request)
     common: dict[str, object] = {
         "is_expanded": False,
@@ -147,7 +147,7 @@ def _data_url(view: SessionView) -> str:
 
 
 class SessionRenderer:
-    """What the templates of a session ask."""
+    """The functions that the templates of a session call."""
 
     html_of = staticmethod(html_of)
     agent_id = staticmethod(agent_id)
@@ -159,7 +159,7 @@ class SessionRenderer:
         self.cost, self.cost_of = view.cost, view.cost_of
 
     def parts(self, numbered_turn: NumberedTurn) -> Iterator[tuple[str, Part, int]]:
-        """What each is, and which of the turn's tool calls."""
+        """The parts of a turn: the kind, the part, and its index among the turn's tool calls."""
         tools = 0
         for kind, part in self.kinds(numbered_turn):
             yield kind, part, tools
@@ -181,7 +181,7 @@ class SessionRenderer:
         return size <= INLINE_CHARACTERS or self.is_open(tool_use)
 
     def speed(self, turn: Turn) -> float | None:
-        """Tokens of output a second, where the times tell."""
+        """Output tokens per second, if the times are known."""
         seconds = formatting.between(turn.started, turn.ended)
         return turn.usage.output_tokens / seconds if turn.usage and seconds else None
 
@@ -201,7 +201,7 @@ class SessionRenderer:
         return charts.mini_map(ticks)
 
     def placeholders(self, segments: Iterable[PageSegment]) -> Markup:
-        """Where segments will be drawn when they come near, about as long as they will be."""
+        """Placeholders for segments that are drawn when they come near, about as long as the segments will be."""
         return Markup().join(
             PLACEHOLDER.format(segment.key, segment.size * LINES_PER_TURN) for segment in segments
         )
@@ -243,7 +243,7 @@ async def find(request: Request) -> Response:
 
 
 def _hits(view: SessionView, words: str) -> list[tuple[str, str, str, str]]:
-    """Anchor, and the text before, at and behind what was found."""
+    """The matches: the anchor, and the text before, at and after each match."""
     rows = []
     for chapter in view.chapters:
         rows += _in_text(chapter.user_input or "", words, f"#exchange-{chapter.exchange.number}")

@@ -1,7 +1,7 @@
-"""A session as the page shows it: chapters, cut into segments that are drawn when they are looked at.
+"""A session as the page shows it: chapters, cut into segments that are drawn when they come into view.
 
 A session of ten thousand messages is tens of megabytes as HTML, and nobody reads it all. Each segment has a few dozen
-turns, each long tool result its own address.
+turns, and each long tool result has its own address.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -38,7 +38,7 @@ class PageSegment:
 
     @property
     def size(self) -> int:
-        """Turns that are in it at first sight, to guess how long it will be."""
+        """How many turns are visible at first, to guess the height of the segment."""
         return len(self.turns) + len(self.chapter.agents if self.is_last else ())
 
 
@@ -72,11 +72,11 @@ class SessionView:
         self._by_key = {segment.key: number for number, segment in enumerate(self.segments)}
 
     def cost(self, number: int) -> Cost | None:
-        """Of a turn."""
+        """The cost of a turn."""
         return self._costs[number]
 
     def cost_of(self, exchange: Exchange) -> Cost:
-        """Of all its responses, each once, and of what its client counts beyond them."""
+        """The cost of all responses of an exchange, each once, and of what its client counts beyond them."""
         return self._exchange_costs[exchange.number]
 
     def segment(self, key: str) -> PageSegment | None:
@@ -91,12 +91,12 @@ class SessionView:
         return place[0] if place else None
 
     def path_to_turn(self, number: int) -> list[str]:
-        """The ids of what must be there and open before a turn can be seen, from the outside in."""
+        """The ids of the elements that must be loaded and open before a turn can be seen, from the outside in."""
         place = self._places.get(number)
         return place[1] if place else []
 
     def agent(self, first_turn: int) -> AgentWork | None:
-        """By the number of its first turn."""
+        """The work of a sub-agent, by the number of its first turn."""
         return self._agents.get(first_turn)
 
     def _by_exchange(self) -> Iterator[tuple[int, Cost]]:
@@ -118,7 +118,7 @@ class SessionView:
 
     @cached_property
     def context(self) -> list[tuple[int, int]]:
-        """The number of each turn of the main thread, and how much it was given to read."""
+        """The number of each turn of the main thread, and the size of its context in tokens."""
         return [
             (number, turn.usage.context_tokens)
             for number, turn in enumerate(self.turns)
@@ -166,7 +166,7 @@ def _cost(turn: Turn) -> Cost | None:
 
 
 def agent_id(agent: AgentWork) -> str:
-    """Of the element that holds its work."""
+    """The id of the element that holds the agent's work."""
     return f"agent-{agent.turns[0].number}" if agent.turns else "agent"
 
 

@@ -1,4 +1,4 @@
-"""The list of sessions, and words in all of them."""
+"""The list of sessions, and the search in all of them."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -25,7 +25,7 @@ LAST_WORD = re.compile(r"(?:^|\s)\w{3,}$")  # a last word that is long enough to
 
 
 async def sessions(request: Request) -> Response:
-    """With `part`, the rows alone: for a browser that has the page already."""
+    """Draw the list; with `part`, the rows alone, for a browser that has the page already."""
     site, query = site_of(request), PageQuery.of(request.query_params)
     version = await site.pool.version()
     rows = await site.pool.query(lambda catalog: _page(catalog, query))
@@ -51,7 +51,7 @@ def _page(catalog: Catalog, query: PageQuery) -> list[SessionSummary]:
 
 @dataclass(frozen=True, slots=True)
 class SessionHits:
-    """What was found in one session, the best first."""
+    """The hits in one session, the best first."""
 
     session: str
     title: str | None
@@ -77,7 +77,7 @@ async def search(request: Request) -> Response:
 
 
 def _search(catalog: Catalog, words: str) -> tuple[Sequence[Hit], str | None, Coverage]:
-    """What was found, or what cannot be looked for."""
+    """The hits, or the reason why the words cannot be searched for."""
     try:
         return (_hits(catalog, words) if words else []), None, catalog.coverage
     except ValueError as error:
@@ -85,7 +85,8 @@ def _search(catalog: Catalog, words: str) -> tuple[Sequence[Hit], str | None, Co
 
 
 def _hits(catalog: Catalog, words: str) -> list[Hit]:
-    """Where few places have the last word as it is, those that begin so too: it may still be typed."""
+    """The hits. If few places have the last word as it is, also those with words that begin so: the user may still be
+    typing."""
     by_place = {_place(hit): hit for hit in catalog.search(words, limit=HITS)}
     if len(by_place) < HITS and LAST_WORD.search(words) and words.count('"') % 2 == 0:
         for hit in catalog.search(f"{words}*", limit=HITS):
@@ -111,13 +112,13 @@ def by_session(hits: Iterable[Hit]) -> list[SessionHits]:
 
 
 def hit_url(hit: Hit) -> str:
-    """The very turn."""
+    """The address of the turn with the hit."""
     place = f"#exchange-{hit.exchange}" if hit.turn is None else f"#turn-{hit.turn}"
     return session_url(hit.session, place)
 
 
 def snippet_html(hit: Hit) -> Markup:
-    """The snippet, with what was looked for marked."""
+    """The snippet with the matches marked."""
     at, markup = 0, Markup()
     for start, end in hit.marks:
         markup += Markup("{}<mark>{}</mark>").format(

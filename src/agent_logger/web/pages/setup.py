@@ -1,4 +1,4 @@
-"""For who has nothing recorded yet: which agents are here, and the line that has each recorded."""
+"""Help for people who have nothing recorded yet: which agents are installed, and the command that records each."""
 
 import shutil
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class AgentSetup:
 
 
 def agent_setups() -> list[AgentSetup]:
-    """Those that are here first."""
+    """The agents, the installed ones first."""
     setups = [setup for agent in AGENTS if (setup := _setup(agent))]
     return sorted(setups, key=lambda setup: not setup.is_installed)
 

@@ -1,4 +1,4 @@
-"""The events of an answer that was streamed, each with the moment it came."""
+"""The events of a streamed answer, each with the time when it arrived."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class StreamEvent:
 
 
 def events_of(response: Response, *, websocket: bool = False) -> Iterator[StreamEvent]:
-    """None for an answer that was no stream, or whose stream was too large to be kept in its record."""
+    """The events; none if the answer was not streamed, or the stream was too large to be stored in its record."""
     at, splitter = 0.0, EventSplitter()
     undo = None if response.recoded else decoder(_encoding(response))
     for number, chunk in enumerate(response.chunks or ()):

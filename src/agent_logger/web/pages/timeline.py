@@ -1,4 +1,4 @@
-"""A session over time: when the model was asked, when it began and ended to answer, when tools ran."""
+"""A session over time: when the model was asked, when its answer began and ended, when tools ran."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ MOST_ROWS = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineRow:
-    """A bar, pale until the first word; a tool has none."""
+    """A bar, pale until the first word of an answer; the bar of a tool has no pale part."""
 
     kind: str  # model, or the tool's
     label: str
@@ -53,7 +53,7 @@ class TimeSpan:
     end: datetime
 
     def at(self, moment: datetime) -> float:
-        """In thousandths of it."""
+        """The position of a moment, in thousandths of the span."""
         whole = (self.end - self.start).total_seconds() or 1.0
         return min(1000.0, max(0.0, 1000 * (moment - self.start).total_seconds() / whole))
 
@@ -83,7 +83,7 @@ async def timeline(request: Request) -> Response:
 
 
 def _selected_exchange(view: SessionView, number: str) -> Exchange | None:
-    """The one that is asked for, else the one that took longest."""
+    """The requested exchange, or else the longest."""
     exchanges = view.session.exchanges
     matching = [exchange for exchange in exchanges if str(exchange.number) == number]
     return (
@@ -108,7 +108,8 @@ def _rows(
 
 
 class _ThreadTimes:
-    """Where the proxy did not see when a model was asked, it was when its thread was done with what came before."""
+    """The times when models were asked. If the proxy did not see one, it is when the thread had finished what came
+    before."""
 
     def __init__(self, began: datetime) -> None:
         self._end_times = {MAIN: began}  # when each thread was, as far as we have come

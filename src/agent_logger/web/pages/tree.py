@@ -1,4 +1,4 @@
-"""Forks as a tree one can walk, and two branches side by side from where they parted."""
+"""Forks as a tree with links, and two branches side by side from where they diverged."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ async def tree(request: Request) -> Response:
 
 
 def _first_turns(turns: Sequence[Turn]) -> dict[str, int]:
-    """By thread, the number of its first turn."""
+    """The number of each thread's first turn."""
     first_turns: dict[str, int] = {}
     for number, turn in enumerate(turns, 1):
         first_turns.setdefault(turn.thread, number)
@@ -44,7 +44,7 @@ def _first_turns(turns: Sequence[Turn]) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One of two sessions, from where it parted from the other."""
+    """A session of two that are compared, from where it diverged from the other."""
 
     view: SessionView
     renderer: SessionRenderer
@@ -76,7 +76,7 @@ async def comparison(request: Request) -> Response:
 
 
 def shared_turns(one: SessionView, other: SessionView) -> int:
-    """How many turns at the beginning are the same: by their ids, which a fork copies."""
+    """How many turns at the beginning are the same, by their ids, which a fork copies."""
     pairs = zip(one.turns, other.turns, strict=False)
     count = 0
     for turn, other_turn in pairs:

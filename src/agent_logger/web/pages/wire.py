@@ -1,4 +1,4 @@
-"""What passed over the wire for a session: every call, and one of them exactly as it was sent and answered."""
+"""What passed over the wire for a session: every call, and one call exactly as it was sent and answered."""
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -12,7 +12,7 @@ from agent_logger.web.site import session_url, site_of
 
 
 async def wire(request: Request) -> Response:
-    """All calls. With `message`, the one that this answer came with."""
+    """Show all calls; with `message`, redirect to the call that returned this answer."""
     site, view = site_of(request), await session_view_of(request)
     calls = await site.pool.query(lambda catalog: catalog.calls(view.summary.id))
     if message := request.query_params.get("message"):

@@ -66,8 +66,11 @@ class CacheCreation(ReportedUsageLine, frozen=True, kw_only=True):
 
 
 class MessageUsage(ReportedUsageLine, frozen=True, kw_only=True):
-    """Tokens as the API reported them for one response, in its own names. Nearly all lines have those, so they are
-    decoded straight into this type; `message_usage` converts a usage object with other names."""
+    """Tokens as the API reported them for one response, in its own names.
+
+    Nearly all lines have those, so they are decoded straight into this type; `message_usage` converts a usage object
+    with other names.
+    """
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -286,7 +289,8 @@ class SummaryRecord(SessionRecord, frozen=True, kw_only=True):
 
 
 class SystemRecord(SessionRecord, frozen=True, kw_only=True):
-    """What the client notes: a retry, a compaction, the output of a command."""
+    """What the client notes: a retry, a compaction, the output of a command. `error` is that of a call that failed,
+    with the `status` of the answer if there was one."""
 
     TYPE = "system"
 
@@ -300,7 +304,7 @@ class SystemRecord(SessionRecord, frozen=True, kw_only=True):
 
 
 class RequestRecord(SessionRecord, frozen=True, kw_only=True):
-    """A call that is about to be made."""
+    """A call that is about to be made. `params` is the request, with the `model`."""
 
     TYPE = "api-request"
 
@@ -364,7 +368,8 @@ class CustomTitleRecord(SessionRecord, frozen=True, kw_only=True):
 
 
 class CostRecord(SessionRecord, frozen=True, kw_only=True):
-    """The client's own total, written when it ends normally."""
+    """The client's own total, written when it ends normally. `modelUsage` is the usage of the whole session, by
+    model."""
 
     TYPE = "cost-state"
 
