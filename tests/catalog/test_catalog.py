@@ -232,11 +232,11 @@ def test_what_only_the_archive_has_is_not_opened_either(home: Path, catalog: Cat
         shutil.copytree(tree, home, dirs_exist_ok=True)
     database(home)
     archive_all(catalog.home)
-    for folder in (".claude", ".codex", ".gemini", ".local"):
+    for folder in (".claude", ".codex", ".gemini", ".local", ".pi"):
         shutil.rmtree(home / folder, ignore_errors=True)
     catalog.index()
     agents = {it.agent for it in catalog.sessions()}
-    assert agents == {"claude-code", "codex", "gemini-cli", "opencode"}
+    assert agents == {"claude-code", "codex", "gemini-cli", "opencode", "pi"}
     kept = str(archive_path(catalog.home))
     with opened_below(kept) as opened:
         done = catalog.refresh()

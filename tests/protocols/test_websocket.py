@@ -391,9 +391,9 @@ def test_a_message_of_exactly_the_limit_is_read(payload: bytes) -> None:
 
 IN_A_PROCESS = f"""{PEAK_KB}
 import sys
-from agent_logger.protocols.websocket import Messages
+from agent_logger.protocols.websocket import WebSocketMessages
 stream = sys.stdin.buffer.read()
-messages = Messages(masked=False, extensions="permessage-deflate")
+messages = WebSocketMessages(masked=False, extensions="permessage-deflate")
 before = peak_kb()
 [message] = [one for at in range(0, len(stream), 65536) for one in messages.feed(stream[at : at + 65536])]
 print(peak_kb() - before, len(message.data), message.reason)
