@@ -22,7 +22,8 @@ if TYPE_CHECKING:
         UserRecord,
     )
     from agent_logger.catalog.catalog import Catalog
-    from agent_logger.catalog.discovery.sessions import Place, discover, find_session
+    from agent_logger.catalog.discovery.sessions import SessionLocation, discover, find_session
+    from agent_logger.catalog.discovery.sessions import SessionLocation as Place
     from agent_logger.catalog.joining.calls import CallDetail, WireCall
     from agent_logger.catalog.summary import Filter, Hit, SessionSummary
     from agent_logger.hooks.events import HookInput
@@ -70,12 +71,13 @@ _HOMES = {
     "InMemoryStorage": "agent_logger.transcripts.storage",
     "Inherited": "agent_logger.model.session",
     "Message": "agent_logger.model.records",
-    "Place": "agent_logger.catalog.discovery.sessions",
+    "Place": "agent_logger.catalog.discovery.sessions:SessionLocation",  # the name it had
     "ResultRecord": "agent_logger.agents.claude_code.transcript.records",
     "RunMetadata": "agent_logger.messages.outcome",
     "RunResult": "agent_logger.recording.run.runner",
     "Session": "agent_logger.model.session",
     "SessionEnd": "agent_logger.model.records",
+    "SessionLocation": "agent_logger.catalog.discovery.sessions",
     "SessionLogger": "agent_logger.recording.sdk_logger",
     "SessionStart": "agent_logger.model.records",
     "SessionStorage": "agent_logger.transcripts.storage",
@@ -129,6 +131,7 @@ __all__ = [
     "RunResult",
     "Session",
     "SessionEnd",
+    "SessionLocation",
     "SessionLogger",
     "SessionStart",
     "SessionStorage",

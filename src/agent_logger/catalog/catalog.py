@@ -35,7 +35,7 @@ from agent_logger.home.facts import session_labelled
 
 # A query imports what it needs: most need little, and are made by commands that end at once.
 if TYPE_CHECKING:
-    from agent_logger.catalog.discovery.sessions import Place
+    from agent_logger.catalog.discovery.sessions import SessionLocation
     from agent_logger.catalog.joining.calls import CallDetail, WireCall
     from agent_logger.catalog.ledger.ledger import LedgerRow
     from agent_logger.catalog.ledger.totals import By, Total
@@ -287,7 +287,7 @@ class Catalog:
         details = TreeDetails(self.summary, self.session, lambda name: branches_of(self._logs(name)))
         return tree(names[0], self._query(queries.parents), details) if len(names) == 1 else None
 
-    def places(self, session_id: str) -> "list[Place]":
+    def places(self, session_id: str) -> "list[SessionLocation]":
         """Return where each witness has the session; empty unless exactly one session is meant."""
         from agent_logger.catalog.discovery.sessions import place_of
 

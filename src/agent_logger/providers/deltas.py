@@ -8,7 +8,7 @@ hold, for no piece ends within an escape.
 import re
 from collections.abc import Iterator
 
-Place = tuple[int, int]  # where a piece begins and ends
+PieceBounds = tuple[int, int]  # where a piece begins and ends
 
 _EVENT = re.compile(rb"[^\n]+")
 # What the dialects tell texts by.
@@ -20,10 +20,10 @@ _PIECE = re.compile(
 _WHICH = re.compile(rb'"(?:(?:output_|content_|summary_)?index|item_id)"[ \t]*:[ \t]*("[^"\\]*+"|\d++)')
 
 
-def told_in_pieces(stream: bytes) -> Iterator[list[Place]]:
+def told_in_pieces(stream: bytes) -> Iterator[list[PieceBounds]]:
     """Yield the places of the pieces, for each text that has more than one. A line holds an event, or one of its
     texts."""
-    texts: dict[tuple[bytes, ...], list[Place]] = {}
+    texts: dict[tuple[bytes, ...], list[PieceBounds]] = {}
     for event in _EVENT.finditer(stream):
         which = tuple(_WHICH.findall(event[0]))
         for piece in _PIECE.finditer(stream, *event.span()):

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent_logger.catalog.catalog import Catalog
-from agent_logger.catalog.discovery.sessions import Place, discover
+from agent_logger.catalog.discovery.sessions import SessionLocation, discover
 from agent_logger.logs.reader import read_session
 from agent_logger.model.session import Session, Usage
 from tests.agents.foreign import DATA, ODD, manifest, shown
@@ -43,7 +43,7 @@ def change(path: Path, fields: dict[str, Any]) -> None:
     write(path, {**json.loads(path.read_text()), **fields})
 
 
-def found() -> dict[str, Place]:
+def found() -> dict[str, SessionLocation]:
     return {place.name: place for place in discover()}
 
 

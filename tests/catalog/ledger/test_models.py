@@ -2,21 +2,21 @@
 
 import pytest
 
-from agent_logger.catalog.ledger.models import Answered, models_of
+from agent_logger.catalog.ledger.models import AnswerModel, models_of
 
 OPUS, SONNET, HAIKU = "claude-opus-5-5", "claude-sonnet-4-5", "claude-haiku-4-5"
 
 
-def main(model: str | None, *, has_usage: bool = True) -> Answered:
-    return Answered(model, "main", has_usage)
+def main(model: str | None, *, has_usage: bool = True) -> AnswerModel:
+    return AnswerModel(model, "main", has_usage)
 
 
-def side(model: str) -> Answered:
-    return Answered(model, "side", has_usage=True)
+def side(model: str) -> AnswerModel:
+    return AnswerModel(model, "side", has_usage=True)
 
 
-def agent(model: str) -> Answered:
-    return Answered(model, "agent:a", has_usage=True)
+def agent(model: str) -> AnswerModel:
+    return AnswerModel(model, "agent:a", has_usage=True)
 
 
 @pytest.mark.parametrize(
@@ -37,6 +37,6 @@ def agent(model: str) -> Answered:
     ],
 )
 def test_the_main_thread_s_model_comes_first(
-    answers: list[Answered], models: list[str], aside: list[str]
+    answers: list[AnswerModel], models: list[str], aside: list[str]
 ) -> None:
     assert models_of(answers) == (models, aside)

@@ -25,7 +25,7 @@ from agent_logger.model.session import Session
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SessionLocation:
     """Where a session is, and its name there: the name of its log, or the client's id."""
 
     agent: str | None  # whose file it is; none for a log of ours, which names its agent itself
@@ -39,8 +39,8 @@ class Place:
     is_of_hooks: bool = False  # the path stands for the files of one day
 
 
-def place_of(source: Source) -> Place:
-    return Place(
+def place_of(source: Source) -> SessionLocation:
+    return SessionLocation(
         source.agent,
         Path(source.others[0] if source.main_missing and source.others else source.path),
         source.name,
@@ -53,17 +53,17 @@ def place_of(source: Source) -> Place:
     )
 
 
-def places(home: Path) -> list[Place]:
+def places(home: Path) -> list[SessionLocation]:
     """Return the places of all sessions, the one last written to first."""
     return _sorted(source for source in find_sources(home, StampCache()) if not source.is_of_no_session)
 
 
-def discover() -> list[Place]:
+def discover() -> list[SessionLocation]:
     """Return the sessions that agents have on this machine, the one last written to first."""
     return _sorted(agent_sessions(StampCache()))
 
 
-def _sorted(there: Iterable[Source]) -> list[Place]:
+def _sorted(there: Iterable[Source]) -> list[SessionLocation]:
     return sorted(map(place_of, there), key=lambda place: (-place.modified, str(place.path), place.name))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from agent_logger.catalog.ledger.models import Answered, models_of
+from agent_logger.catalog.ledger.models import AnswerModel, models_of
 from agent_logger.catalog.ledger.session_responses import responses_of_session, totals_of_session
 from agent_logger.catalog.ledger.totals import Total, total_of
 from agent_logger.model.session import (
@@ -64,7 +64,7 @@ def metrics_of(session: Session) -> Metrics:
     usage, cost = _own_usage(session)
     calls = _calls(turns)
     files = _files(calls)
-    answers = (Answered(turn.model, turn.thread, turn.usage is not None) for turn in turns)
+    answers = (AnswerModel(turn.model, turn.thread, turn.usage is not None) for turn in turns)
     return Metrics(
         exchanges=len(session.exchanges) - (inherited.exchanges if inherited else 0),
         turns=len(session.own_turns),

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from agent_logger.model.session import MAIN, SIDE, SYNTHETIC
 
 
-class Answered(NamedTuple):
+class AnswerModel(NamedTuple):
     """An answer of a model in a thread."""
 
     model: str | None
@@ -20,7 +20,7 @@ class SessionModels(NamedTuple):
     aside: list[str]  # that answered only outside the conversation: titles, classifiers
 
 
-def models_of(answers: Iterable[Answered]) -> SessionModels:
+def models_of(answers: Iterable[AnswerModel]) -> SessionModels:
     """Return the models of answers, which are in the order of time. The main model is the one that answered most often
     in the main thread, of equal ones the latest; without a main thread, that of the sub-agents. Answers without usage
     count only where none has any."""

@@ -36,7 +36,7 @@ from agent_logger.catalog.ledger.ledger import (
     reported_usd_of,
     shared_key,
 )
-from agent_logger.catalog.ledger.models import Answered, SessionModels, models_of
+from agent_logger.catalog.ledger.models import AnswerModel, SessionModels, models_of
 from agent_logger.catalog.ledger.rows import (
     NEVER,
     NOT_REPORTED,
@@ -638,12 +638,12 @@ def _models(group: _SessionSources) -> SessionModels:
     if only := _only_model(group.rows):
         return SessionModels([only], [])
     rows = [
-        (entry.at, Answered(entry.kind.model, place.thread, entry.tokens is not None))
+        (entry.at, AnswerModel(entry.kind.model, place.thread, entry.tokens is not None))
         for place, entry, _ in group.rows
     ]
     if not rows:
         rows = [
-            (micros_of(row.at), Answered(row.model, row.thread, row.usage is not None))
+            (micros_of(row.at), AnswerModel(row.model, row.thread, row.usage is not None))
             for source in group.sources
             for row in source.responses
         ]

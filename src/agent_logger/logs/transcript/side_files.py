@@ -29,7 +29,7 @@ _OF_THE_LINE = {
 
 _FILE = re.compile(rf"{FOLDER}/[A-Za-z0-9][A-Za-z0-9._-]*")
 
-Place = tuple[str | int, ...]  # keys and indices, from the message
+JsonPath = tuple[str | int, ...]  # keys and indices, from the message
 
 
 class Persisted(msgspec.Struct, frozen=True):
@@ -89,7 +89,7 @@ def _marks_of(message: Message) -> list[Persisted]:
 # ---------------------------------------------------------------- which values
 
 
-def _payloads(message: Message) -> Iterator[tuple[Place, str, Any]]:
+def _payloads(message: Message) -> Iterator[tuple[JsonPath, str, Any]]:
     """Yield results of tools, and the fields of progress messages: the place of each, and a name for its file."""
     inner = message.get("message")
     content = inner.get("content") if isinstance(inner, dict) else None
@@ -106,14 +106,14 @@ def _payloads(message: Message) -> Iterator[tuple[Place, str, Any]]:
                 yield (field,), f"{own}-{field}", message[field]
 
 
-def _tool_results(content: list[Any], message_name: str) -> Iterator[tuple[Place, str, Any]]:
+def _tool_results(content: list[Any], message_name: str) -> Iterator[tuple[JsonPath, str, Any]]:
     for number, block in enumerate(content):
         if isinstance(block, dict) and block.get("type") == "tool_result" and "content" in block:
             name = str(block.get("tool_use_id") or message_name)
             yield ("message", "content", number, "content"), name, block["content"]
 
 
-def _replaced(value: Any, place: Place, new: Any) -> Any:
+def _replaced(value: Any, place: JsonPath, new: Any) -> Any:
     """Return a copy of the value with another one at this place. Raises `LookupError`, `TypeError` if it has no such
     place."""
     if not place:

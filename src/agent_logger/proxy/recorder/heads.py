@@ -14,7 +14,7 @@ from agent_logger.proxy.call_state import field_of, headers_of
 
 MOST_REMEMBERED = 4096
 NO_FIELDS = b"\r\n\r\n"
-Place = tuple[int, int]  # start and end of a line
+LineBounds = tuple[int, int]  # start and end of a line
 
 _PLAIN = re.compile(rb"\r\n(?:[!-9;-~]++: (?![ \t])[\t -~]*+(?<![ \t])\r\n|(?!))*+\r\n")
 _FIELD = re.compile(r"([^\r\n:]++): ([^\r]++)")
@@ -115,7 +115,9 @@ class Secrets:
         headers, exact = headers_of(_FIELD.findall(text))
         return HeadFields(headers, exact, text, redactions), clean
 
-    def _redacted_lines(self, lines: bytes, carriers: Sequence[Place]) -> tuple[bytes, tuple[Redaction, ...]]:
+    def _redacted_lines(
+        self, lines: bytes, carriers: Sequence[LineBounds]
+    ) -> tuple[bytes, tuple[Redaction, ...]]:
         pieces: list[bytes] = []
         redactions: list[Redaction] = []
         at = 0
@@ -157,7 +159,7 @@ class Secrets:
         return _Line(_text(name), _text(value), whole.decode("latin-1"), field.plain, redacted.redactions)
 
 
-def _without(lines: bytes, places: Sequence[Place]) -> bytes:
+def _without(lines: bytes, places: Sequence[LineBounds]) -> bytes:
     if not places:
         return lines
     starts, ends = [0, *(end for _, end in places)], [*(start for start, _ in places), len(lines)]
