@@ -149,7 +149,7 @@ def test_usage_by_tool_is_shared_out_and_explained(world: Path) -> None:
     assert {row["key"]: row["responses"] for row in rows["rows"]} == {"Bash": 1, None: 2}
     assert rows["totals"]["output_tokens"] == 102 + 105 + 190
     told = run(world, "usage", "--explain", "00000002").stdout
-    assert "told once (transcript); counts" in told
+    assert "seen once (transcript); counted once" in told
     assert f"counts in {ONE}, which had it first" in told
     assert "the client says: nothing" in told
     narrow = STYLE.sub("", on_a_terminal(world, "usage", "--explain", "00000002", COLUMNS="70")).splitlines()

@@ -142,7 +142,7 @@ def test_hooks_that_call_what_is_not_there_are_wrong(home: Path, tmp_path: Path)
 
 def test_a_variable_that_means_nothing_is_noted() -> None:
     assert findings("variables", AGENT_LOGGER_LOGDIR="x") == [
-        ("note", "AGENT_LOGGER_LOGDIR is set and means nothing")
+        ("note", "AGENT_LOGGER_LOGDIR is set but is not a known setting")
     ]
 
 
@@ -174,7 +174,7 @@ def test_a_client_that_runs_beside_the_proxy_is_told(sandbox: Sandbox, home: Pat
             run_claude(sandbox, api.url, "-p", "unseen")
             ((mark, found),) = findings("unseen")
             assert mark == "wrong"
-            assert found == "claude-code is at work in a session that the proxy sees no call of"
+            assert found == "claude-code is running a session that bypasses the proxy"
         finally:
             proxy.stop()
             proxy.close()

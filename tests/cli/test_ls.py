@@ -113,7 +113,7 @@ def test_a_name_that_several_have_is_asked_about_and_one_that_none_has_is_an_err
     day = json.loads(run(world, "ls", "--json").stdout)[0]["log"][:8]
     several = run(world, "show", day)
     assert several.returncode == 2
-    assert "may be any of" in several.stderr
+    assert "is ambiguous" in several.stderr
     none = run(world, "show", "nobody")
     assert (none.returncode, none.stdout) == (1, "")
     assert "agent-logger ls" in none.stderr

@@ -54,4 +54,4 @@ def test_credentials_in_the_headers_of_an_older_log_are_not_shown(world: World, 
 def test_a_turn_that_the_proxy_did_not_see_is_exit_1(world: World) -> None:
     done = run(world, "show", "0b1c2d3e", "--turn", "7", "--wire")
     assert (done.returncode, done.stdout) == (1, "")
-    assert "the proxy saw no call of turn 7" in done.stderr
+    assert "no proxied request was recorded for turn 7" in done.stderr

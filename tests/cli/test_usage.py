@@ -100,7 +100,7 @@ def test_a_response_that_the_wire_and_a_transcript_tell_of_counts_once(tmp_path:
     after = json.loads(run(tmp_path, "usage", "--json").stdout)["totals"]
     assert (after["responses"], after["output_tokens"]) == (2, 10)
     explained = run(tmp_path, "usage", "--explain", "0b1c2d3e-0000").stdout
-    assert "told 2 times, known by the message id (transcript, wire)" in explained
+    assert "seen by 2 sources (transcript, wire), matched by message id" in explained
     assert "unknown" in run(tmp_path, "usage").stdout, "a price that is not known is not 0"
 
 

@@ -115,7 +115,9 @@ def _home(home: Path) -> Iterator[Finding]:
 
 def _recording(proxies: list[ProxyReport]) -> Iterator[Finding]:
     if not proxies:
-        yield Finding(check="proxy", mark="note", text="none runs: no call is recorded", next="agent-logger")
+        yield Finding(
+            check="proxy", mark="note", text="not running; calls are not being recorded", next="agent-logger"
+        )
     for proxy in proxies:
         where = f"port {proxy.port}, {proxy.log_dir}"
         if not proxy.recording:
@@ -309,7 +311,9 @@ def _unseen(home: Path, proxies: list[ProxyReport]) -> Iterator[Finding]:
                 unseen[agent] = unseen.get(agent, 0) + 1
     for agent, count in unseen.items():
         sessions = "a session" if count == 1 else f"{count} sessions"
-        finding = f"{agent.name} is at work in {sessions} that the proxy sees no call of"
+        finding = (
+            f"{agent.name} is running {sessions} that {'bypasses' if count == 1 else 'bypass'} the proxy"
+        )
         yield Finding(check="unseen", mark="wrong", text=finding, next=_next(agent))
 
 
@@ -394,6 +398,6 @@ def _variables() -> Iterator[Finding]:
         yield Finding(
             check="variables",
             mark="note",
-            text=f"{name} is set and means nothing",
+            text=f"{name} is set but is not a known setting",
             next="agent-logger config",
         )

@@ -44,9 +44,7 @@ def is_agreed(question: str, *, yes: bool) -> bool:
         return yes or click.confirm(printable(question), err=True)
     except click.Abort:
         if sys.stdin is None or not sys.stdin.isatty():
-            raise click.UsageError(
-                "nobody can be asked here, so nothing was changed; --yes goes ahead without asking"
-            ) from None
+            raise click.UsageError("not a terminal, so nothing was changed; pass --yes to confirm") from None
         raise
 
 

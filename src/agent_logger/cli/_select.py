@@ -99,5 +99,5 @@ def one_called(catalog: "Catalog", name: str) -> str:
         raise SourceError(f"no session {name!r}; 'agent-logger ls' lists them")
     if len(matching) > 1:
         names = [*matching[:MOST_CANDIDATES], *["..."] * (len(matching) > MOST_CANDIDATES)]
-        raise click.UsageError(f"{name!r} may be any of {', '.join(names)}; say more of it, or the path")
+        raise click.UsageError(f"{name!r} is ambiguous ({', '.join(names)}): use a longer prefix or a path")
     return matching[0]

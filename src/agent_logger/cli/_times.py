@@ -17,7 +17,7 @@ class When(click.ParamType[datetime]):
             return value
         time = moment(str(value), datetime.now().astimezone())
         if time is None:
-            self.fail(f"{value!r} is no time: say 2026-11-01, today, or '2 days ago'", param, ctx)
+            self.fail(f"cannot read {value!r} as a time; try 2026-11-01, today, or '2 days ago'", param, ctx)
         return time
 
 

@@ -105,7 +105,7 @@ def _path_of(settings: config.Configuration, name: str) -> Path:
         )
     if len(logs) > 1:
         names = [log.name for log in logs[:MOST_CANDIDATES]] + ["..."] * (len(logs) > MOST_CANDIDATES)
-        raise click.UsageError(f"{name!r} may be any of {', '.join(names)}; say more of it, or the path")
+        raise click.UsageError(f"{name!r} is ambiguous ({', '.join(names)}): use a longer prefix or a path")
     return logs[0].folder / logs[0].name
 
 

@@ -84,7 +84,7 @@ def command(
                 _output.note(f"{len(rows)} of {there} sessions; --all shows them all")
             _note_damage(catalog, rows)
         else:
-            _output.note("No session is like that." if catalog.count() else NOTHING_YET, lines=True)
+            _output.note("No sessions match." if catalog.count() else NOTHING_YET, lines=True)
 
 
 def _note_damage(catalog: "Catalog", rows: "Sequence[SessionSummary]") -> None:

@@ -74,7 +74,7 @@ def _say_how_far(settings: config.Configuration, catalog: "Catalog") -> None:
     done, total = catalog.coverage
     going = start(settings.home, settings.seal_after)
     rest = "the rest is being read in the background" if going else "the rest is read with the next searches"
-    _output.note(f"searched {100 * done // max(total, 1)}% of what there is so far, the newest first; {rest}")
+    _output.note(f"index is {100 * done // max(total, 1)}% complete (newest sessions first); {rest}")
 
 
 def _print(hits: "Sequence[Hit]", ids: dict[str, str]) -> None:

@@ -174,7 +174,7 @@ def _print_wire(settings: config.Configuration, name: str, turn: int, *, as_json
     turn_calls = calls_by_turn(session_called(settings, name), calls).get(turn, [])
     details = [detail for call in turn_calls if (detail := call_detail(calls, call.call))]
     if not details:
-        raise SourceError(f"the proxy saw no call of turn {turn}")
+        raise SourceError(f"no proxied request was recorded for turn {turn}")
     if as_json:
         _output.hidden_json([_without_credentials(call) for call in details])
         return

@@ -259,12 +259,11 @@ def _when(row: "LedgerRow | Uncounted") -> str:
 
 def _counts(row: "LedgerRow") -> str:
     if row.tokens is None:
-        return f"{row.thread}: tokens unknown, no usage was told"
+        return f"{row.thread}: tokens unknown: no usage was recorded"
     given, output_tokens, read, write, hour = row.tokens
     long = f" ({hour:,} for an hour)" if hour else ""
-    return (
-        f"{row.thread}: {given:,} in, {output_tokens:,} out, {read:,} from the cache, {write:,} into it{long}"
-    )
+    cache = f"{read:,} cache read, {write:,} cache write{long}"
+    return f"{row.thread}: {given:,} input, {output_tokens:,} output, {cache}"
 
 
 def _exact(cost: "Cost") -> str:

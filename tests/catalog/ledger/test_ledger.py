@@ -99,7 +99,7 @@ def test_what_one_witness_does_not_know_another_does() -> None:
 def test_what_was_cut_everywhere_is_partial() -> None:
     row = row_of(response(final=False), response(final=False, witness="wire"))
     assert row.partial
-    assert "not told to its end" in row.why
+    assert "cut off" in row.why
 
 
 def test_what_a_client_writes_in_the_models_name_is_no_response() -> None:
@@ -235,13 +235,12 @@ def test_many_that_are_equal_are_paired_in_a_moment() -> None:
 
 
 def test_a_row_says_why_it_counts() -> None:
-    assert row_of(response()).why == "told once (transcript); counts"
+    assert row_of(response()).why == "seen once (transcript); counted once"
     fork = row_of(response(), response(session="two"), wire())
-    assert fork.why == "told 3 times, known by the message id (transcript, wire); counts"
+    assert fork.why == "seen by 3 sources (transcript, wire), matched by message id; counted once"
     unknown = row_of(response(model="mine", final=False)).why
     assert (
-        unknown
-        == "told once (transcript); not told to its end, counts as far as that; cost unknown: unknown model"
+        unknown == "seen once (transcript); cut off, counted as far as it came; cost unknown: unknown model"
     )
 
 

@@ -132,7 +132,7 @@ def test_numbers_are_the_same_whoever_is_asked(page: Page, cookie: str, demo: An
     exchanges = told(page, cookie, f"/sessions/{demo['id']}/exchanges")["items"]
     assert sum(it["cost_usd"] for it in exchanges) == pytest.approx(demo["cost_usd"])
     assert {it["witnesses"][0] for it in rows} == {"sdk"}
-    assert all("told 2 times" in it["why"] for it in rows)
+    assert all("seen by 2 sources" in it["why"] for it in rows)
 
 
 def test_a_turn_has_the_same_number_on_the_page_as_in_a_terminal(page: Page, cookie: str, demo: Any) -> None:

@@ -43,7 +43,7 @@ def text_of(page: Page, path: str) -> str:
             (
                 "is the sum over 1 response of models",
                 "1 of them has no known price (unknown model): it is not in the sum",
-                "1 was not told to its end, and counts as far as that.",
+                "1 was cut off, and counts as far as it came.",
             ),
         ),
         (
@@ -51,7 +51,7 @@ def text_of(page: Page, path: str) -> str:
             (
                 "is the sum over 2 responses of models",
                 "2 of them have no known price (unknown model): they are not in the sum",
-                "2 were not told to their end, and count as far as that.",
+                "2 were cut off, and count as far as they came.",
             ),
         ),
     ],

@@ -111,16 +111,17 @@ class LedgerRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         """Return why this row counts, and counts once."""
         if self.joined_by == "result":
             return self._why_not_itemised
+        sources = ", ".join(sorted(self.witnesses))
         if self.joined_by is None:
-            sighting = "told once"
+            sighting = f"seen once ({sources})"
         else:
-            sighting = f"told {self.copies} times, known by {REASONS[self.joined_by]}"
+            sighting = f"seen by {self.copies} sources ({sources}), matched by {REASONS[self.joined_by]}"
         if self.partial and self.tokens is None:
-            whole = "not told to its end nor its usage, counts as unknown"
+            whole = "cut off before its usage, counted as unknown"
         else:
-            whole = "not told to its end, counts as far as that" if self.partial else "counts"
+            whole = "cut off, counted as far as it came" if self.partial else "counted once"
         unpriced = f"; cost unknown: {self.nano_usd}" if isinstance(self.nano_usd, str) else ""
-        return f"{sighting} ({', '.join(sorted(self.witnesses))}); {whole}{unpriced}"
+        return f"{sighting}; {whole}{unpriced}"
 
     @property
     def is_response(self) -> bool:
@@ -141,9 +142,9 @@ class LedgerRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 REASONS: dict[JoinedBy, str] = {
-    "message id": "the message id",
+    "message id": "message id",
     "request id": "message and request id",
-    "time": "being the same to the moment in another session",
+    "time": "the same time in another session",
     "order": "session, model, tokens and order",
     "result": "the client's total",
 }

@@ -77,7 +77,7 @@ class Home:
     def highest(self) -> str:
         """What the highest bar stands for."""
         most = max(self.spend, key=lambda point: point.value)
-        return f"at most {most.text}, {most.label}" if most.value else ""
+        return f"peak {most.text}, {most.label}" if most.value else ""
 
     @staticmethod
     def _point(day: date, total: Total) -> Point:

@@ -63,7 +63,7 @@ async def session(request: Request) -> Response:
         yield before
         view = await site.pool.session_view(summary.id)
         if view is None:
-            yield b'<p class="nothing">Its files vanished just now.</p>'
+            yield b'<p class="nothing">The files of this session were removed.</p>'
         else:
             yield bytes(
                 (
