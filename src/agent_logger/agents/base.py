@@ -71,9 +71,7 @@ class RunSupport(msgspec.Struct, frozen=True, kw_only=True):
     go_on: tuple[str, ...] = ()  # options that continue the last session, whichever it is
     flags: tuple[str, ...] = ()  # options without a value
     lists: tuple[str, ...] = ()  # options with many
-    output: str | None = (
-        None  # module with `OUTPUT`, its `OutputReader`; none: it prints what the Agent SDK does
-    )
+    output: str | None = None  # module with `OUTPUT`, its `OutputReader`; none: the Agent SDK's form
     example: str | None = None  # a command line that is recorded, where the executable alone is not
 
 
@@ -98,15 +96,12 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     location: AgentLocation | None = None
     main_file: re.Pattern[str] | None = None  # how the path of a session's main file ends
     files: str = SINGLE_FILE  # module with `AgentFiles`
-    reader: str | None = (
-        None  # module with `SessionReader`; none: recorded on the wire, its files are not read
-    )
+    reader: str | None = None  # module with `SessionReader`; none: its files are not read
     responses: str | None = None  # module with `responses_of`, where that is not the reader
     wire: WireIdentity = WireIdentity()
     run: RunSupport | None = None
     setup: ProxySetup | None = None
     imports: ImportSupport | None = None
-    aliases: tuple[str, ...] = ()
     family: str | None = None  # of models, if it can use one alone
     response_ids: Literal["vendor", "client"] = "vendor"  # who made those in its files
     names_sessions_on_wire: bool = True
@@ -118,9 +113,7 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     prompt_history: str | None = None  # a file in its folder that has what was typed in all sessions
     prompt_reader: str | None = None  # module with `PromptReader`, for that file
     processes: str | None = None  # module with `noted_sessions`: which sessions a process has open
-    naming: str | None = (
-        None  # module with `project_folders`: what the folder of a project is called below its own
-    )
+    naming: str | None = None  # module with `project_folders`: the names of a project's folder
     cleanup: str | None = None  # module with `cleanup_days`: after how many it deletes sessions
     context: bool = False  # instructions and settings that apply to a session are noted with it
 

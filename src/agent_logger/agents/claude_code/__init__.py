@@ -7,7 +7,6 @@ from agent_logger.model.ids import UUID_PATTERN
 
 AGENT = Agent(
     name="claude-code",
-    aliases=("claude",),
     family="anthropic",
     location=AgentLocation(
         default=(".claude", ".config/claude"),

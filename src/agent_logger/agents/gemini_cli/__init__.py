@@ -8,7 +8,6 @@ PROJECT_FILE = ".project_root"  # in the folder above the chats: where the proje
 
 AGENT = Agent(
     name="gemini-cli",
-    aliases=("gemini",),
     family="gemini",
     location=AgentLocation(
         default=(".gemini",),

@@ -7,7 +7,6 @@ from agent_logger.model.ids import UUID_PATTERN
 
 AGENT = Agent(
     name="qwen-code",
-    aliases=("qwen",),
     location=AgentLocation(
         default=(".qwen",),
         globs=("projects/*/chats/*.jsonl",),
