@@ -38,7 +38,7 @@ def test_nothing_is_done_without_being_told_to(tmp_path: Path) -> None:
 
 def test_where_nobody_can_answer_it_says_what_to_do(tmp_path: Path) -> None:
     done = CliRunner().invoke(command, [str(tmp_path)], input="")
-    assert done.exit_code == 2 and "nothing was changed; --yes" in done.output
+    assert done.exit_code == 2 and "nothing was changed; pass --yes" in done.output
     assert not (tmp_path / "sessions").exists() and not (tmp_path / ".gitignore").exists()
 
 
