@@ -184,4 +184,5 @@ def test_the_readme_shows_the_demo_as_it_is(tmp_path: Path) -> None:
 def _untimed(text: str) -> str:
     """What took time says so only if it was much, so a busy machine says more."""
     text = re.sub(r"  [\d.]+ s$", "", text, flags=re.MULTILINE)
-    return re.sub(r"(?:\d{4}-)?\d\d-\d\d \d\d:\d\d|[\d.]+ m?s\b", "(time)", text)
+    text = re.sub(r"(?:\d{4}-)?\d\d-\d\d \d\d:\d\d|[\d.]+ m?s\b", "(time)", text)
+    return re.sub(r", \(time\) active ·\s+", " · ", text)
