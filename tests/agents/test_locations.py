@@ -201,3 +201,25 @@ def test_files_that_vanish_are_empty(home: Path) -> None:
     shutil.rmtree(home / ".codex")
     assert [list(source.main.entries) for source in sources] == [[], []]
     assert list(sources_in(paths)) == []
+
+
+PACKED = {
+    "claude-code": ".claude/projects/-p/5ea5a1f0-0000-4000-8000-000000000001.jsonl.zst",
+    "codex": ".codex/sessions/2026/11/15/rollout-2026-5ea5a1f0-0000-4000-8000-000000000001.jsonl.zst",
+    "gemini-cli": ".gemini/tmp/p/chats/session-2026-5ea5a1f0.jsonl.zst",
+    "qwen-code": ".qwen/projects/-p/chats/5ea5a1f0-0000-4000-8000-000000000001.jsonl.zst",
+    "pi": ".pi/agent/sessions/--p--/2026-11-15T00-00-00Z_5ea5a1f0-0000-4000-8000-000000000001.jsonl.zst",
+}
+
+
+@pytest.mark.parametrize("agent", PACKED)
+def test_a_file_that_somebody_packed_in_an_agents_folder_is_no_session(home: Path, agent: str) -> None:
+    reader = reader_of(agent)
+    assert reader
+    folders = agent_folders(reader.location)
+    before = {source.path for source in reader.discover(folders, StampCache())}
+    path = home / PACKED[agent]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"not packed by us")
+    assert {source.path for source in reader.discover(folders, StampCache())} == before
+    assert str(path) not in map(str, files(agent))

@@ -130,11 +130,16 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
         return self._reader.parent_of(source) if self.names_parents else None
 
     def discover(
-        self, folders: Sequence["Path"], cache: "StampCache", skip: Container[str] = ()
+        self,
+        folders: Sequence["Path"],
+        cache: "StampCache",
+        skip: Container[str] = (),
+        *,
+        sealed: bool = False,
     ) -> Iterator["Source"]:
         """Find the sessions below folders of the agent, or below copies of them, without opening any. `skip`: names of
-        sessions to leave out."""
-        return self._files.discover(self, folders, cache, skip)
+        sessions to leave out. `sealed`: a file may be packed, as copies are, and counts by the name it had before."""
+        return self._files.discover(self, folders, cache, skip, sealed)
 
     def open_session(self, source: "Source") -> "SourceFiles":
         """Return the files of a session. If `source.others` is None, look for them. Raises `SourceError`, `OSError`."""

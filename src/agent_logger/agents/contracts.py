@@ -24,7 +24,7 @@ class AgentFiles(Protocol):
     """Finds and opens the files of one agent."""
 
     def discover(
-        self, agent: Agent, folders: Sequence[Path], cache: StampCache, skip: Container[str], /
+        self, agent: Agent, folders: Sequence[Path], cache: StampCache, skip: Container[str], sealed: bool, /
     ) -> Iterator[Source]: ...
 
     def open_session(self, source: Source, /) -> SourceFiles: ...

@@ -24,16 +24,16 @@ def folders_of(location: AgentLocation, environment: Mapping[str, str], home: Pa
     return list(dict.fromkeys(folders or [home / name for name in location.default]))
 
 
-def main_files(location: AgentLocation, folders: Iterable[Path]) -> list[Path]:
-    """Return the main files that exist, sorted by name. A copy in the archive may be sealed: it is named as if it were
-    not."""
-    paths = (path for folder in folders for path in main_files_in(location, folder))
+def main_files(location: AgentLocation, folders: Iterable[Path], *, sealed: bool = False) -> list[Path]:
+    """Return the main files that exist, sorted by name. `sealed`: as `matching`."""
+    patterns = [glob.split("/") for glob in location.globs]
+    paths = (
+        path
+        for folder in folders
+        for pattern in patterns
+        for path in matching(folder, pattern, sealed=sealed)
+    )
     return sorted(set(islice(paths, MOST_FILES)))
-
-
-def main_files_in(location: AgentLocation, root: Path) -> Iterator[Path]:
-    for glob in location.globs:
-        yield from matching(root, glob.split("/"), sealed=True)
 
 
 def is_main_file(location: AgentLocation, parts: tuple[str, ...]) -> bool:

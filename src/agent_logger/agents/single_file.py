@@ -13,10 +13,10 @@ from agent_logger.model.ids import UUID
 
 
 def discover(
-    agent: Agent, folders: Sequence[Path], cache: StampCache, skip: Container[str] = ()
+    agent: Agent, folders: Sequence[Path], cache: StampCache, skip: Container[str], sealed: bool
 ) -> Iterator[Source]:
     """Find sessions. The name of a file contains the session's id, or is the id."""
-    for path in map(str, main_files(agent.location, folders) if agent.location else ()):
+    for path in map(str, main_files(agent.location, folders, sealed=sealed) if agent.location else ()):
         if agent.main_file and not agent.main_file.search(path):
             continue
         stat, name = stat_of_copy(path), id_in(path)

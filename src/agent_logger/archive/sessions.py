@@ -65,7 +65,7 @@ def archived_in(folder: ArchiveFolder, cache: StampCache, skip: Container[str] =
     if agent.location.is_database:
         yield from _in_databases(agent, folder, cache, skip)
         return
-    for source in agent.discover([folder.copies], cache, skip):
+    for source in agent.discover([folder.copies], cache, skip, sealed=True):
         if not source.main_missing:
             yield Archived(folder, Path(source.path), source)
 

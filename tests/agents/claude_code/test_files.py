@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent_logger.agents.claude_code import AGENT
-from agent_logger.agents.claude_code.files import discover, find
+from agent_logger.agents.claude_code.files import find
 from agent_logger.agents.claude_code.naming import folder_name, is_id, project_folders
 from agent_logger.files.sources import Source, StampCache
 
@@ -17,7 +17,7 @@ SESSION = "707575f7-6966-4682-abc3-e62e1560a136"
 
 
 def session_files(root: Path) -> list[Source]:
-    return list(discover(AGENT, [root], StampCache()))
+    return list(AGENT.discover([root], StampCache()))
 
 
 @pytest.mark.parametrize("projects", TREES, ids=lambda it: it.relative_to(DATA).as_posix())

@@ -8,7 +8,7 @@ regular file.
 
 import os
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -39,11 +39,12 @@ _AGENT_FILE = re.compile(rf"agent-[^/]+\.jsonl(?:{re.escape(SEALED)})?")
 
 
 def discover(
-    agent: Agent, folders: Sequence[Path], cache: StampCache, skip: Container[str] = ()
+    agent: Agent, folders: Sequence[Path], cache: StampCache, skip: Container[str], sealed: bool
 ) -> Iterator[Source]:
+    entries_of = entries_in if sealed else _unpacked_entries
     for root in folders:
-        for folder, entries in _session_folders(str(root)):
-            yield from _sessions_in(folder, entries, cache, skip)
+        for folder in _session_folders(str(root)):
+            yield from _sessions_in(_Folder(folder, skip, entries_of), cache)
 
 
 def open_session(source: Source) -> SourceFiles:
@@ -59,7 +60,7 @@ def find(roots: Sequence[Path], session: str, repo_root: Path | None = None) -> 
     `session` is not an id."""
     if not is_id(session):
         raise ValueError(f"{session!r} is not a session id")
-    sources = discover(AGENT, roots, StampCache())
+    sources = AGENT.discover(roots, StampCache())
     hits = {source.path: source for source in sources if source.name == session and not source.main_missing}
     own = project_folders(repo_root) if repo_root else ()
     return sorted(
@@ -94,28 +95,31 @@ def _has_type(line: bytes) -> bool:
 # ---------------------------------------------------------------- looking around
 
 
-def _session_folders(root: str) -> Iterator[tuple[str, list[Entry]]]:
-    yield f"{root}/sessions", entries_in(f"{root}/sessions")
-    projects = entries_in(f"{root}/projects")
-    yield f"{root}/projects", projects
-    for project in projects:
+def _unpacked_entries(folder: str) -> list[Entry]:
+    """List a folder without packed files: in the agent's own folder they are not the agent's."""
+    return [entry for entry in entries_in(folder) if not entry.name.endswith(SEALED)]
+
+
+def _session_folders(root: str) -> Iterator[str]:
+    yield f"{root}/sessions"
+    yield f"{root}/projects"
+    for project in entries_in(f"{root}/projects"):
         if project.is_dir(follow_symlinks=False):
-            yield project.path, entries_in(project.path)
+            yield project.path
 
 
 class _Folder:
     """The contents of one folder that has sessions."""
 
-    def __init__(self, path: str, entries: list[Entry], skip: Container[str]) -> None:
-        self.path, self._skip = path, skip
+    def __init__(self, path: str, skip: Container[str], entries_of: Callable[[str], list[Entry]]) -> None:
+        self.path, self._skip, self._entries_of = path, skip, entries_of
         self.mains: dict[str, Entry] = {}  # by session
         self.folders: dict[str, str] = {}  # by name
         self.loose: list[Entry] = []  # files of sub-agents, of any session
-        for entry in entries:
+        for entry in entries_of(path):
             self._add(entry)
         if "subagents" in self.folders:
-            below = entries_in(self.folders["subagents"])
-            self.loose += [entry for entry in below if _AGENT_FILE.fullmatch(entry.name)]
+            self.loose += self._agents_in(self.folders["subagents"])
 
     def _add(self, entry: Entry) -> None:
         name = entry.name
@@ -128,6 +132,17 @@ class _Folder:
         elif name in self.mains or entry.is_dir(follow_symlinks=False):
             self.folders[name] = entry.path
 
+    def _agents_in(self, folder: str) -> list[Entry]:
+        return [entry for entry in self._entries_of(folder) if _AGENT_FILE.fullmatch(entry.name)]
+
+    def agents_of(self, session: str) -> list[Entry]:
+        """Return the files of sub-agents in the session's own folder."""
+        if session not in self.folders:
+            return []
+        agents = f"{self.folders[session]}/subagents"
+        entries = self._agents_in(agents)
+        return [] if entries and os.path.islink(agents) else sorted(entries, key=lambda entry: entry.name)
+
     def without_main(self, names: Iterable[str | None]) -> Iterator[str]:
         """Return the sessions, named here or by folders, that have no main file in this folder."""
         for name in dict.fromkeys((*self.folders, *names)):
@@ -135,11 +150,8 @@ class _Folder:
                 yield name
 
 
-def _sessions_in(
-    path: str, entries: list[Entry], cache: StampCache, skip: Container[str]
-) -> Iterator[Source]:
+def _sessions_in(folder: _Folder, cache: StampCache) -> Iterator[Source]:
     """Find the sessions of one folder. Most are a single file, and looking at ten thousand of them must be fast."""
-    folder = _Folder(path, entries, skip)
     owned = _owned(folder.loose, cache) if folder.loose else {}
     with_agents: dict[str, Source] = {}
     alone: dict[str, tuple[str, os.stat_result]] = {}
@@ -153,12 +165,12 @@ def _sessions_in(
     stamps = [source.stamp for source in with_agents.values()]
     stamps += [stamp for stamp, _ in alone.values()]
     stamps += [f"{source.name}/{source.stamp}" for source in left]
-    if cache.is_as_it_was(path, stamps, AGENT.name, [*with_agents, *alone]):
+    if cache.is_as_it_was(folder.path, stamps, AGENT.name, [*with_agents, *alone]):
         return
     yield from with_agents.values()
     yield from left
     for name, (stamp, stat) in alone.items():
-        main = f"{path}/{name}.jsonl"
+        main = f"{folder.path}/{name}.jsonl"
         yield Source(main, AGENT.name, main, name, stat.st_mtime, stat.st_size, stamp, ())
 
 
@@ -166,7 +178,7 @@ def _without_main(folder: _Folder, owned: Mapping[str | None, list[Entry]]) -> I
     """Find sessions whose main file was deleted while the files of their sub-agents were not."""
     for name in folder.without_main(owned):
         files = FileStamps()
-        agents = (*_agents_below(folder.folders.get(name)), *owned.get(name, ()))
+        agents = (*folder.agents_of(name), *owned.get(name, ()))
         others = [_plain(entry) for entry in agents if files.add(entry, entry.name)]
         if others:
             path, stamp = f"{folder.path}/{name}.jsonl", NO_MAIN_FILE + files.stamp
@@ -177,18 +189,10 @@ def _with_agents(folder: _Folder, name: str, entry: Entry, owned: Iterable[Entry
     files = FileStamps()
     if not files.add(entry):
         return None
-    agents = (*_agents_below(folder.folders.get(name)), *owned)
+    agents = (*folder.agents_of(name), *owned)
     others = dict.fromkeys(_plain(agent) for agent in agents if files.add(agent, agent.name))
     path = f"{folder.path}/{name}.jsonl"
     return Source(path, AGENT.name, path, name, files.modified, files.size, files.stamp, tuple(others))
-
-
-def _agents_below(folder: str | None) -> list[Entry]:
-    if folder is None:
-        return []
-    agents = f"{folder}/subagents"
-    entries = [entry for entry in entries_in(agents) if _AGENT_FILE.fullmatch(entry.name)]
-    return [] if entries and os.path.islink(agents) else sorted(entries, key=lambda entry: entry.name)
 
 
 def _plain(entry: Entry) -> str:

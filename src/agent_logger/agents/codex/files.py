@@ -23,10 +23,10 @@ MOST_FIRST_BYTES = 1 << 20  # of a rollout's first line, which holds the instruc
 
 
 def discover(
-    agent: Agent, folders: Sequence[Path], cache: StampCache, skip: Container[str] = ()
+    agent: Agent, folders: Sequence[Path], cache: StampCache, skip: Container[str], sealed: bool
 ) -> Iterator[Source]:
     """Find sessions. Rollouts of sub-agents belong to that of the thread that started them, at any depth."""
-    paths = map(str, main_files(agent.location, folders) if agent.location else ())
+    paths = map(str, main_files(agent.location, folders, sealed=sealed) if agent.location else ())
     stats = {path: stat for path in paths if (stat := stat_of_copy(path))}
     threads: dict[str, AgentThread] = {}
     for path, stat in stats.items():

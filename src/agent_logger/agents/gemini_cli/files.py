@@ -23,12 +23,12 @@ MOST_AGENTS = 10_000  # chats of sub-agents of one session
 
 
 def discover(
-    agent: Agent, folders: Sequence[Path], cache: StampCache, skip: Container[str] = ()
+    agent: Agent, folders: Sequence[Path], cache: StampCache, skip: Container[str], sealed: bool
 ) -> Iterator[Source]:
     """Find sessions. The name of a chat ends with the beginning of the session's id, which also begins the name of the
     folder of its sub-agents."""
     below: dict[str, list[tuple[str, list[os.DirEntry[str]]]]] = {}
-    for path in map(str, main_files(agent.location, folders) if agent.location else ()):
+    for path in map(str, main_files(agent.location, folders, sealed=sealed) if agent.location else ()):
         chats, file_name = os.path.split(path)
         if chats not in below:
             below[chats] = _agent_folders(chats)

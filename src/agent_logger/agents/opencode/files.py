@@ -16,7 +16,7 @@ from agent_logger.files.sources import FileStamps, Source, StampCache, stat_of
 
 
 def discover(
-    agent: Agent, folders: Sequence[Path], cache: StampCache, skip: Container[str] = ()
+    agent: Agent, folders: Sequence[Path], cache: StampCache, skip: Container[str], sealed: bool
 ) -> Iterator[Source]:
     if agent.location is None:
         return
