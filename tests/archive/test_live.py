@@ -137,7 +137,8 @@ def test_opencode_imports_a_session_that_was_deleted_and_goes_on_with_it(sandbox
         untouched = state_of(database)
         commands = commands_in(archive(sandbox, "--restore", name, "--yes"))
         assert state_of(database) == untouched
-        assert all(len(line) <= 80 for line in commands.splitlines() if "import" in line)
+        short = commands.replace(str(sandbox.home), "~")  # how long that is, the test runner decides
+        assert all(len(line) <= 80 for line in short.splitlines() if "import" in line)
         folder = sandbox.home / ".agent-logger" / "restored"
         documents = [json.loads((folder / f"{it}.json").read_text()) for it in (name, sub)]
         assert documents == before.exports
