@@ -40,7 +40,7 @@ def run(
     home: Path, *arguments: str, code: int = 0, say: str = "", zone: str = "UTC", **variables: str
 ) -> subprocess.CompletedProcess[str]:
     environment = {"PATH": os.environ["PATH"], "HOME": str(home), "COLUMNS": "80", "TZ": zone, **variables}
-    done = run_command([*arguments], environment, said=say)
+    done = run_command([*arguments], environment, said=say, folder=home)
     assert done.returncode == code, done.stderr
     return done
 
