@@ -31,8 +31,7 @@ class Corpus:
     def __init__(self, seed: int = 7) -> None:
         self._random = random.Random(seed)
         self._words = [
-            "".join(self._random.choices("etaoinshrdlucmfw", k=self._random.randint(2, 9)))
-            for _ in range(4000)
+            "".join(self._random.choices("etaoinshrdlucmfw", k=self._random.randint(2, 9))) for _ in range(4000)
         ]
         self._now = datetime(2026, 1, 5, 8, tzinfo=UTC)
         self._parent: str | None = None
@@ -127,9 +126,7 @@ class Corpus:
         told = self._text(int(self._random.paretovariate(1.1) * 600) % 60_000)
         content = [{"tool_use_id": called, "type": "tool_result", "content": told}]
         result = {"stdout": told, "stderr": "", "interrupted": False}
-        return self._line(
-            base, "user", 10, message={"role": "user", "content": content}, toolUseResult=result
-        )
+        return self._line(base, "user", 10, message={"role": "user", "content": content}, toolUseResult=result)
 
     def _line(self, base: dict[str, Any], kind: str, seconds: float, **fields: Any) -> dict[str, Any]:
         self._now += timedelta(seconds=self._random.uniform(0.1, seconds))

@@ -52,9 +52,7 @@ class Corpus:
     def __init__(self, seed: int = 7) -> None:
         self._random = random.Random(seed)
         self._time = FIRST_DAY
-        self._words = [
-            "".join(self._random.choices("etaoinshrdlu", k=self._random.randint(2, 9))) for _ in range(3000)
-        ]
+        self._words = ["".join(self._random.choices("etaoinshrdlu", k=self._random.randint(2, 9))) for _ in range(3000)]
 
     def sessions(self) -> Iterator[Session]:
         while True:
@@ -108,9 +106,7 @@ class Corpus:
         self._wait(1, 20)
         self._respond(session, model, usage, thread, lines)
 
-    def _respond(
-        self, session: Session, model: str, usage: Usage, thread: str, lines: list[dict[str, Any]]
-    ) -> None:
+    def _respond(self, session: Session, model: str, usage: Usage, thread: str, lines: list[dict[str, Any]]) -> None:
         rng = self._random
         message_id, request_id = f"msg_01{self._hex(22)}", f"req_01{self._hex(22)}"
         first = self._time
@@ -140,7 +136,6 @@ class Corpus:
                 thread=thread,
                 final=True,
                 reported_cost_usd=None,
-                witness="transcript",
             )
         )
 

@@ -36,9 +36,7 @@ SESSIONS, SESSION_CALLS = 10, 40
 
 def small_body(role: str) -> bytes:
     frame = json.dumps({"type": "message", "role": role, "model": "claude-sonnet-4-5", "content": "%"})
-    words = random.Random(len(role)).choices(
-        ["tool", "result", "line", "of", "code", "return", "42"], k=SMALL_BYTES
-    )
+    words = random.Random(len(role)).choices(["tool", "result", "line", "of", "code", "return", "42"], k=SMALL_BYTES)
     return frame.replace("%", " ".join(words)[: SMALL_BYTES - len(frame) + 1]).encode()
 
 
@@ -153,9 +151,7 @@ class Bare(asyncio.Protocol):
             self.connecting = asyncio.get_running_loop().create_task(self.connect())
 
     async def connect(self) -> None:
-        _, other = await asyncio.get_running_loop().create_connection(
-            partial(Bare, self.written), HOST, self.port
-        )
+        _, other = await asyncio.get_running_loop().create_connection(partial(Bare, self.written), HOST, self.port)
         self.other, other.other = other, self
         other.transport.write(self.early)
 

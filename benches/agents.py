@@ -70,9 +70,7 @@ def write(path: Path, recorded: Path) -> None:
         file.write(json.dumps(first) + "\n")
         for number in range(1_000_000):
             output = "\n".join(dice.choices(WORDS, k=dice.choice(OUTPUT_LINES)))
-            file.writelines(
-                json.dumps(_varied(it, number, output), separators=(",", ":")) + "\n" for it in rest
-            )
+            file.writelines(json.dumps(_varied(it, number, output), separators=(",", ":")) + "\n" for it in rest)
             if file.tell() > BYTES:
                 break
 

@@ -120,9 +120,7 @@ catalog = Catalog({str(home / ".agent-logger")!r} and Path({str(home / ".agent-l
 catalog.search({made.lines[0]["message"]["content"].split()[0]!r}); start = time.process_time()
 catalog.search({" ".join(made.lines[0]["message"]["content"].split()[:2])!r}); print(time.process_time() - start)
 """
-    told = subprocess.run(
-        [sys.executable, "-c", code], env=environment, check=True, capture_output=True, text=True
-    )
+    told = subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True, text=True)
     show("search, that alone", float(told.stdout), note="(under 0.05)")
 
 

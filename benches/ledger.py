@@ -47,7 +47,6 @@ def responses(count: int, *, ids: bool) -> Iterator[ModelResponse]:
             thread=MAIN,
             final=True,
             reported_cost_usd=None,
-            witness="transcript",
         )
 
 
@@ -83,9 +82,7 @@ def measure(count: int, *, ids: bool) -> None:
     again = seconds(lambda: ledger.add(forked)) - made / 10
     summed = seconds(lambda: totals(ledger.rows(), "day", UTC))
     kind = "with ids" if ids else "without"
-    print(
-        f"{kind:10} add {added:.1f} s, a tenth as a fork {again:.1f} s, by day {summed:.1f} s, {each:.0f} bytes each"
-    )
+    print(f"{kind:10} add {added:.1f} s, a tenth as a fork {again:.1f} s, by day {summed:.1f} s, {each:.0f} bytes each")
 
 
 if __name__ == "__main__":

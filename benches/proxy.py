@@ -372,9 +372,7 @@ class Bench:
                 with contextlib.nullcontext() if target is self.ours else self.elsewhere():
                     answer = target.client("streams", load)
                 if answer.failed or answer.events < 0.98 * expected:
-                    print(
-                        f"{target.name}: {answer.failed} streams cut, {answer.events:,} of {expected:,} events"
-                    )
+                    print(f"{target.name}: {answer.failed} streams cut, {answer.events:,} of {expected:,} events")
                 rates[target.name] = max(rates.get(target.name, 0), expected / answer.seconds)
                 if target is self.ours:
                     self.catch_up()
@@ -396,9 +394,7 @@ class Bench:
         if not self.ours:
             return
         calls = HISTORY_RATE * self.plan.history_seconds
-        load = Load(
-            0, "/v1/messages", self.plan.history_seconds, HISTORY_RATE, self.marks(calls), history=True
-        )
+        load = Load(0, "/v1/messages", self.plan.history_seconds, HISTORY_RATE, self.marks(calls), history=True)
         before = {part: cpu_seconds(pid) for part, pid in self.ours.pids.items()}
         answer = self.ours.client("calls", load)
         behind = self.catch_up()
@@ -443,9 +439,7 @@ class Bench:
             self.report.budget(f"{name}, ours", f"{each:.1f} KB", "< 30 KB", each < 30)
             with Log(log_dir) as log:
                 log.wait(opened, self.plan.catch_up_seconds)
-            self.report.budget(
-                "those streams in the log", f"{log.calls:,}", f"{opened:,}", log.calls == opened
-            )
+            self.report.budget("those streams in the log", f"{log.calls:,}", f"{opened:,}", log.calls == opened)
 
     def hold_open(self, target: Target) -> tuple[int, int]:
         """How many streams were opened, and how many bytes of memory more there were then."""
@@ -477,9 +471,7 @@ def cost(target: Target, before: dict[str, float], calls: int) -> dict[str, floa
 
 def install_tools() -> None:
     missing = [
-        name
-        for name in ("wrk", "nginx")
-        if not shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+        name for name in ("wrk", "nginx") if not shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin")
     ]
     if missing and os.getuid() == 0 and shutil.which("apt-get"):
         print(f"apt-get install {' '.join(missing)}", file=sys.stderr)
@@ -495,9 +487,7 @@ def give_up(number: int, _frame: FrameType | None) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="smaller loads: a look, not a measurement")
     parser.add_argument("--folder", help="where to write; a temporary folder otherwise")
     arguments = parser.parse_args()

@@ -21,11 +21,7 @@ REDACTOR = Redactor(bytes(32), [b"a-credential-of-the-request-0123456789", b"and
 PLAIN = re.compile(
     b"|".join(
         [
-            *(
-                re.escape(start) + family.prefix + rb"[\w.-]{20,}"
-                for family in FAMILIES
-                for start in family.starts
-            ),
+            *(re.escape(start) + family.prefix + rb"[\w.-]{20,}" for family in FAMILIES for start in family.starts),
             rb"[Bb]earer\s+[\w.~+/=-]{16,}",
             rb"[a-z]{2,12}://[^\s/:@]{0,128}:[^\s/@]{1,256}@",
             rb"-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*-----END",
@@ -53,9 +49,7 @@ def messages(size: int, seed: int) -> list[dict[str, Any]]:
     words = ["".join(rnd.choices("etaoinshrdlucmfwgypbvk", k=rnd.randint(2, 9))) for _ in range(2_000)]
     made: list[dict[str, Any]] = []
     while size > 0:
-        text = (
-            " ".join(rnd.choices(words, k=90)) + "\n    def task_id(self) -> str:  # https://example.com/a\n"
-        )
+        text = " ".join(rnd.choices(words, k=90)) + "\n    def task_id(self) -> str:  # https://example.com/a\n"
         use = {
             "type": "tool_use",
             "id": f"toolu_{rnd.getrandbits(90):x}",
@@ -76,9 +70,7 @@ def redact_plainly(data: bytes) -> bytes:
 
 
 def row(name: str, ours: float, plain: float, size: int) -> None:
-    print(
-        f"{name:<28}{ours * 1e3:>9.2f} ms{size / ours / 1e6:>8.0f} MB/s{plain * 1e3:>11.2f} ms{plain / ours:>8.1f}"
-    )
+    print(f"{name:<28}{ours * 1e3:>9.2f} ms{size / ours / 1e6:>8.0f} MB/s{plain * 1e3:>11.2f} ms{plain / ours:>8.1f}")
 
 
 def compare(name: str, data: bytes) -> None:

@@ -48,9 +48,7 @@ def anthropic() -> Iterator[bytes]:
     for _ in range(EVENTS):
         yield sse({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": PIECE}})
     yield sse({"type": "content_block_stop", "index": 0})
-    yield sse(
-        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 5_000}}
-    )
+    yield sse({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 5_000}})
     yield sse({"type": "message_stop"})
 
 
@@ -71,9 +69,7 @@ def responses() -> Iterator[bytes]:
         yield sse({"type": "response.output_text.delta", "sequence_number": number, **place, "delta": PIECE})
     item = {"type": "message", "content": [{"type": "output_text", "text": PIECE * EVENTS}]}
     yield sse({"type": "response.output_item.done", "output_index": 0, "item": item})
-    yield sse(
-        {"type": "response.completed", "response": {"id": "resp_1", "status": "completed", "output": [item]}}
-    )
+    yield sse({"type": "response.completed", "response": {"id": "resp_1", "status": "completed", "output": [item]}})
 
 
 def gemini() -> Iterator[bytes]:
@@ -111,14 +107,14 @@ def main() -> None:
             f"{dialect.name:<12}{len(events):>8}{ours * 1e3:>9.2f} ms{len(events) / ours:>12,.0f}"
             f"{size / ours / 1e6:>8.0f}{plain * 1e3:>9.2f} ms{plain / ours:>8.1f}"
         )
-    question()
+    request()
 
 
-def question() -> None:
+def request() -> None:
     text = "def elapsed(self) -> float:  # seconds\n" * 50
     history = [{"role": "user", "content": [{"type": "text", "text": text}]} for _ in range(250)]
     body = json.dumps({"model": "m", "messages": history, "stream": True}).encode()
-    ours = seconds(lambda: ANTHROPIC.question(body))
+    ours = seconds(lambda: ANTHROPIC.request(body))
     plain = seconds(lambda: json.loads(body))
     print(f"a request of {len(body) / 1e3:.0f} KB: {ours * 1e3:.2f} ms; json.loads {plain * 1e3:.2f} ms")
 

@@ -27,9 +27,7 @@ COMMANDS = {
     "agent-logger hook": [AGENT_LOGGER, "hook"],
 }
 BUDGETS_MS = {"agent-logger --help": 100, "agent-logger hook": 80}
-HOOK_INPUT = (
-    b'{"session_id":"x","hook_event_name":"PostToolUse","cwd":"/","tool_response":{"stdout":"hello"}}'
-)
+HOOK_INPUT = b'{"session_id":"x","hook_event_name":"PostToolUse","cwd":"/","tool_response":{"stdout":"hello"}}'
 
 
 class Took(NamedTuple):

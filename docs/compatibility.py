@@ -1,4 +1,4 @@
-"""docs/COMPATIBILITY.md: which versions of agents were recorded, what is in their files, and what to beware of."""
+"""docs/COMPATIBILITY.md: which versions of agents were recorded, what is in their files, and known peculiarities."""
 
 import json
 import sqlite3
@@ -9,19 +9,25 @@ from pathlib import Path
 from typing import Any
 
 from agent_logger.agents.base import Agent
-from agent_logger.agents.registry import AGENTS
+from agent_logger.agents.registry import AGENTS, resume_command
 
 DATA = Path(__file__).resolve().parent.parent / "tests/data"
 
 PAGE = """\
-<!-- Written by docs/generate.py from tests/data; what to beware of is in NOTES.md there. -->
+<!-- Written by docs/generate.py from tests/data; notes on each agent are in NOTES.md there. -->
 
 # Compatibility
 
-The files of these versions were recorded by running the real clients, and lie in `tests/data/`. Each is read in
-the tests, and what they billed is compared with what the server billed. Other versions are read by the same rules:
-what is not known in a line is passed over, and no field is relied on to be there.
+The files of these versions were recorded by running the real clients, and are in `tests/data/`. The tests read each of
+them, and compare their billed tokens with those that the server billed. Other versions are read by the same rules:
+unknown parts of a line are skipped, and every field may be missing.
 
+Tokens are counted per response of the model where the files do so. Response ids of the vendor join a response with its
+call on the wire; where there are none, calls are joined by order, text and tokens.
+
+| agent | versions | tokens per | response ids | resume |
+|---|---|---|---|---|
+{}
 | agent | version | recorded |
 |---|---|---|
 """
@@ -38,7 +44,24 @@ def page() -> str:
         for folder in folders
     ]
     sections = [_section(agent, versions[agent.name]) for agent in agents]
-    return PAGE + "".join(rows) + "".join(sections)
+    summary = "".join(_summary(agent, versions.get(agent.name, [])) for agent in _readable())
+    return PAGE.format(summary) + "".join(rows) + "".join(sections)
+
+
+def _readable() -> list[Agent]:
+    return sorted((agent for agent in AGENTS if agent.reader), key=lambda agent: agent.name)
+
+
+def _summary(agent: Agent, folders: list[Path]) -> str:
+    command = resume_command(agent.name, "ID")
+    cells = (
+        agent.name,
+        ", ".join(folder.name for folder in folders) or "none recorded",
+        agent.counts_per or "none",
+        "the vendor's" if agent.response_ids == "vendor" else "none",
+        f"`{' '.join(command)}`" if command else "none",
+    )
+    return f"| {' | '.join(cells)} |\n"
 
 
 def _folder(agent: Agent) -> Path:
@@ -106,7 +129,7 @@ def _gemini(folder: Path) -> Iterator[str]:
 
 
 def _opencode(folder: Path) -> Iterator[str]:
-    for path in sorted(folder.glob("*/opencode.sql")):
+    for path in sorted(folder.glob("*/*.sql")):
         with closing(sqlite3.connect(":memory:")) as database:
             database.executescript(path.read_text("utf-8"))
             yield "session"
@@ -122,6 +145,29 @@ def _opencode(folder: Path) -> Iterator[str]:
                 yield f"message {told['role']}"
             case "prt":
                 yield f"part {told['type']}"
+
+
+def _grok(folder: Path) -> Iterator[str]:
+    for line in _lines(folder, "*/home/.grok/sessions/*/*/updates.jsonl"):
+        yield str(line["params"]["update"]["sessionUpdate"])
+
+
+def _kimi(folder: Path) -> Iterator[str]:
+    for line in _lines(folder, "*/home/.kimi-code/sessions/*/*/agents/*/wire.jsonl"):
+        event = line.get("event")
+        yield " ".join(filter(None, (str(line["type"]), event.get("type") if isinstance(event, dict) else None)))
+
+
+def _goose(folder: Path) -> Iterator[str]:
+    for path in sorted(folder.glob("*/*.sql")):
+        with closing(sqlite3.connect(":memory:")) as database:
+            database.executescript(path.read_text("utf-8"))
+            for role, content in database.execute("SELECT role, content_json FROM messages"):
+                yield from (f"messages {role} {part.get('type')}" for part in json.loads(content))
+            for (is_compaction,) in database.execute("SELECT is_compaction FROM usage_ledger"):
+                yield "usage_ledger compaction" if is_compaction else "usage_ledger"
+            for (kind,) in database.execute("SELECT session_type FROM sessions"):
+                yield f"sessions {kind}"
 
 
 def _kinds(agent: Agent, folder: Path) -> Iterator[str]:
@@ -143,5 +189,9 @@ _KINDS: dict[str, Callable[[Path], Iterator[str]]] = {
     "claude-code": _claude,
     "codex": _codex,
     "gemini-cli": _gemini,
+    "grok-build": _grok,
+    "kimi-code": _kimi,
+    "goose": _goose,
+    "kilo": _opencode,
     "opencode": _opencode,
 }

@@ -20,19 +20,26 @@ from click.testing import CliRunner
 import agent_logger
 from agent_logger.agents.claude_code.context import Context
 from agent_logger.agents.claude_code.transcript import records as claude_records
+from agent_logger.archive.collect import ArchiveReport
+from agent_logger.archive.restore import RestoreReport
+from agent_logger.catalog.discovery.installed_agents import InstalledAgent
 from agent_logger.catalog.joining.calls import CallDetail
 from agent_logger.catalog.ledger.metrics import ToolUsage
 from agent_logger.catalog.live.moments import Moment
 from agent_logger.catalog.schema import CATALOG, TEXT_INDEX
 from agent_logger.catalog.summary import Hit
 from agent_logger.catalog.tree import SessionNode
-from agent_logger.cli import COMMANDS, NAME, _checks, archive, config, find, ls, rm, run, shell, show, usage
-from agent_logger.config import SETTINGS, Origins, Setting, Written
+from agent_logger.cli import COMMANDS, NAME, _checks, _explain, config, find, ls, rm, run, shell, show, tag, usage
+from agent_logger.config import SETTINGS, Setting, SettingList, Written
+from agent_logger.exports.report import ExportReport
 from agent_logger.logs import verify
 from agent_logger.logs.disk_usage import FolderUsage
 from agent_logger.model.records import KINDS, Kind
+from agent_logger.model.records import tag as type_tag
 from agent_logger.model.session import Session, Turn
 from agent_logger.proxy import status as proxy_status
+from agent_logger.proxy.forward import ca_report
+from agent_logger.web.api.openapi import clean_descriptions
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -41,47 +48,56 @@ CONFIG_PAGE = """\
 
 # Settings
 
-Each setting can be given in three ways; the first that is there wins:
+Each setting can be given in three ways; the first one that is present is used:
 
-1. a flag of the command, like `--log-dir ~/logs`;
-2. a variable in the environment, like `AGENT_LOGGER_LOG_DIR=~/logs` (an empty one counts as not set);
-3. a line in the TOML file, like `log_dir = "~/logs"`;
+1. a flag of the command, such as `--log-dir ~/logs`;
+2. an environment variable, such as `AGENT_LOGGER_LOG_DIR=~/logs` (an empty one counts as not set);
+3. a line in the TOML file, such as `log_dir = "~/logs"`.
 
-else the default holds. A command has only the flags that it needs; `agent-logger config` has all
-of them, and shows every value with its source. A value that is not allowed is an error (exit code
-2) wherever it stands, also where a stronger source overrides it.
+Otherwise the default applies. A command has only the flags that it needs; `agent-logger config` has all
+of them, and shows every value with its source. A value that is not allowed is an error (exit code 2),
+even if a source with higher priority overrides it.
 
-The file is `~/.agent-logger/config.toml`, or what `--config FILE` names. It is never looked for in
-the working folder: a repository must not choose where your traffic goes or which command is run.
-For the same reason a file is refused when another user owns it or may write to it or to a folder
-above it (a folder with the sticky bit, like `/tmp`, is fine). [config.toml.example](../config.toml.example)
-holds every line with its default.
+The file is `~/.agent-logger/config.toml`, or the one that `--config FILE` names. It is never read from
+the working folder: a repository must not choose where your traffic goes or which command is run. For
+the same reason, a file is refused if another user owns it, or can write to it or to a folder above it
+(a folder with the sticky bit, such as `/tmp`, is fine). [config.toml.example](../config.toml.example)
+has every line with its default.
 
-Relative folders, also those in the file, are taken from the working folder. A list replaces the list
-of a weaker source; the two are not joined.
+Relative folders, also those in the file, are relative to the working folder. A list replaces the list
+of a source with lower priority; the two are not joined.
 
-Commands that read know every folder that was ever recorded to on this machine. Logs that were written
-elsewhere are read once a setting names their folder: `AGENT_LOGGER_LOG_DIR=~/from-the-server agent-logger ls`;
-from then on it is known too. A home that cannot be written to, read-only or full, changes nothing of that: the
-folder is read for this command, the catalog is made in memory, and one line says so and why.
+Commands that read know every folder that was ever recorded to on this machine. `./logs` and `./sessions`
+of the working folder are also read if this installation wrote them, so a project that was moved is
+found again; logs of others there are named, and not read ([security](SECURITY.md)). To read logs that
+were written elsewhere, name their folder once:
+`AGENT_LOGGER_LOG_DIR=~/from-the-server agent-logger ls`; from then on it is known too. This also works
+if the home cannot be written to (read-only or full): the folder is read for this command, the catalog
+is kept in memory, and a line says so and why.
 
 ## The settings
 """
 
 OTHER_VARIABLES = """
+## Tables
+
+`[mask]`, in the file alone: `words = ["Acme", "project-x"]` are words that
+[`export --mask names`](commands/export.md) replaces.
+
 ## Other variables
 
 | variable | meaning |
 |---|---|
 | `AGENT_LOGGER_HOME` | our own folder, instead of `~/.agent-logger` |
-| `AGENT_LOGGER_DEBUG` | `1`: an unexpected error shows its traceback |
-| `NO_COLOR` | anything: no colour; `TERM=dumb` means the same |
+| `AGENT_LOGGER_DEBUG` | `1`: unexpected errors show their traceback |
+| `NO_COLOR` | any value: no colour; `TERM=dumb` does the same |
+| `PAGER` | the program for output of more than one screen of a terminal, otherwise `less`; empty: none |
 """
 
 EXAMPLE = """\
 # Settings of agent-logger: ~/.agent-logger/config.toml, or the file that --config names.
-# Every line shows its default. Flags and the environment win over this file.
-# Nobody but you may be able to write to it (chmod go-w).
+# Every line shows its default. Flags and the environment override this file.
+# Only you may have write access to it (chmod go-w).
 """
 
 
@@ -90,8 +106,8 @@ def config_page() -> str:
 
 
 def _section(setting: Setting) -> str:
-    repeatable = ", may be repeated" if isinstance(setting.kind, Origins) else ""
-    commas = ", separated by commas" if isinstance(setting.kind, Origins) else ""
+    repeatable = ", may be repeated" if isinstance(setting.kind, SettingList) else ""
+    commas = ", separated by commas" if isinstance(setting.kind, SettingList) else ""
     return f"""
 ### `{setting.name}`
 
@@ -123,7 +139,20 @@ def _toml(value: Written) -> str:
 def log_schema(kind: Kind) -> str:
     records = KINDS[kind]
     one_of, definitions = msgspec.json.schema_components(records, ref_template="#/$defs/{name}")
-    return _schema(f"A line of a log of kind {kind}", {"oneOf": list(one_of), "$defs": definitions})
+    lines = [*one_of, _message_schema(kind)] if kind == "transcript" else list(one_of)
+    return _schema(f"a record of the {kind} log", {"oneOf": lines, "$defs": definitions})
+
+
+def _message_schema(kind: Kind) -> dict[str, object]:
+    """The schema of the lines that are no records: an agent's messages, as it gave them."""
+    ours = {"enum": [type_tag(record) for record in KINDS[kind]]}
+    return {
+        "title": "Message",
+        "description": "A message of the session, in the shape of Claude Code's lines.",
+        "type": "object",
+        "properties": {"type": {"type": "string", "not": ours}},
+        "required": ["type"],
+    }
 
 
 def report_schema(title: str, report: Any) -> str:
@@ -132,7 +161,7 @@ def report_schema(title: str, report: Any) -> str:
 
 def _schema(title: str, schema: dict[str, object]) -> str:
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title}
-    return json.dumps({**head, **schema}, indent=2) + "\n"
+    return json.dumps({**head, **clean_descriptions(schema)}, indent=2) + "\n"
 
 
 class MarkerError(Exception):
@@ -215,6 +244,15 @@ def _kind_of(kind: Any) -> str:
     return " or ".join(dict.fromkeys(names))
 
 
+def public_names_stub() -> str:
+    """The names of `agent_logger` for type checkers, which cannot follow the table in its `__init__.py`."""
+    names = sorted((module, name) for name, module in vars(agent_logger)["_HOME_OF"].items())
+    imports = [f"from {module} import {name} as {name}" for module, name in names]
+    former = [f"{old} = {new}  # its former name" for old, new in vars(agent_logger)["_FORMER"].items()]
+    head = "# Written by docs/generate.py from the table in __init__.py."
+    return "\n".join([head, *imports, "", "__version__: str", *former, ""])
+
+
 TABLES = re.compile(r"(```sql\n).*?(```)", re.DOTALL)
 
 
@@ -224,49 +262,48 @@ def catalog_page() -> str:
     return _filled("docs/catalog.md", TABLES, *tables)
 
 
+SCHEMAS = "src/agent_logger/schemas"  # part of the package: `agent-logger schema` prints them
+
+# Schemas of what commands print with `--json`, by name: title and type.
+REPORTS: dict[str, tuple[str, Any]] = {
+    "archive": ("agent-logger archive --json", ArchiveReport),
+    "restore": ("agent-logger archive --restore --json", RestoreReport),
+    "context": ("agent-logger context --json", Context),
+    "ca": ("agent-logger ca --json", ca_report.CaReport),
+    "config": ("agent-logger config --json", config.SettingsReport),
+    "doctor": ("agent-logger doctor --json", _checks.Examined),
+    "du": ("agent-logger du --json", list[FolderUsage]),
+    "tree": ("agent-logger tree --json", SessionNode),
+    "tail": ("a line of agent-logger tail --json", Moment),
+    "export": ("agent-logger export --json", ExportReport),
+    "find-agents": ("agent-logger find --json, without an ID", list[InstalledAgent]),
+    "find": ("agent-logger find --json", list[find.FoundFile]),
+    "ls": ("agent-logger ls --json", list[ls.SessionRow]),
+    "rm": ("agent-logger rm --json and prune --json", list[rm.Removed]),
+    "run": ("agent-logger run --json", run.RunReport),
+    "search": ("agent-logger search --json", list[Hit]),
+    "show": ("agent-logger show --json", Session),
+    "show-turn": ("agent-logger show --turn N --json", Turn),
+    "show-wire": ("agent-logger show --turn N --wire --json", list[CallDetail]),
+    "show-tools": ("agent-logger show --tools --json", list[ToolUsage]),
+    "show-files": ("agent-logger show --files --json", show.TouchedFiles),
+    "status": ("agent-logger status --json", list[proxy_status.ProxyReport]),
+    "tag": ("agent-logger tag --json", list[tag.MarkedSession]),
+    "usage": ("agent-logger usage --json", usage.UsageReport),
+    "usage-block": ("agent-logger usage block --json", usage.BlockReport),
+    "usage-explain": ("agent-logger usage --explain ID --json", _explain.Explanation),
+    "verify": ("agent-logger verify --json", verify.LogReport),
+}
+
 GENERATED: dict[str, Callable[[], str]] = {
     "config.toml.example": config_example,
+    "src/agent_logger/__init__.pyi": public_names_stub,
     "docs/FORMATS.md": formats_page,
     "docs/catalog.md": catalog_page,
     "docs/COMPATIBILITY.md": compatibility.page,
     "docs/config.md": config_page,
-    "docs/schemas/archive.json": partial(report_schema, "agent-logger archive --json", archive.ArchiveReport),
-    "docs/schemas/restore.json": partial(
-        report_schema, "agent-logger archive --restore --json", archive.RestoreReport
-    ),
-    "docs/schemas/context.json": partial(report_schema, "agent-logger context --json", Context),
-    "docs/schemas/config.json": partial(report_schema, "agent-logger config --json", config.SettingsReport),
-    "docs/schemas/doctor.json": partial(report_schema, "agent-logger doctor --json", _checks.Examined),
-    "docs/schemas/du.json": partial(report_schema, "agent-logger du --json", list[FolderUsage]),
-    "docs/schemas/tree.json": partial(report_schema, "agent-logger tree --json", SessionNode),
-    "docs/schemas/tail.json": partial(report_schema, "a line of agent-logger tail --json", Moment),
-    "docs/schemas/find.json": partial(report_schema, "agent-logger find --json", list[find.FoundFile]),
-    "docs/schemas/ls.json": partial(report_schema, "agent-logger ls --json", list[ls.SessionRow]),
-    "docs/schemas/rm.json": partial(
-        report_schema, "agent-logger rm --json and prune --json", list[rm.Removed]
-    ),
-    "docs/schemas/run.json": partial(report_schema, "agent-logger run --json", run.RunReport),
-    "docs/schemas/search.json": partial(report_schema, "agent-logger search --json", list[Hit]),
-    "docs/schemas/show.json": partial(report_schema, "agent-logger show --json", Session),
-    "docs/schemas/show-turn.json": partial(report_schema, "agent-logger show --turn N --json", Turn),
-    "docs/schemas/show-wire.json": partial(
-        report_schema, "agent-logger show --turn N --wire --json", list[CallDetail]
-    ),
-    "docs/schemas/show-tools.json": partial(
-        report_schema, "agent-logger show --tools --json", list[ToolUsage]
-    ),
-    "docs/schemas/show-files.json": partial(
-        report_schema, "agent-logger show --files --json", show.TouchedFiles
-    ),
-    "docs/schemas/status.json": partial(
-        report_schema, "agent-logger status --json", list[proxy_status.ProxyReport]
-    ),
-    "docs/schemas/usage.json": partial(report_schema, "agent-logger usage --json", usage.UsageReport),
-    "docs/schemas/usage-explain.json": partial(
-        report_schema, "agent-logger usage --explain ID --json", usage.Explanation
-    ),
-    "docs/schemas/verify.json": partial(report_schema, "agent-logger verify --json", verify.LogReport),
-    **{f"docs/schemas/{kind}-log.json": partial(log_schema, kind) for kind in KINDS},
+    **{f"{SCHEMAS}/{name}.json": partial(report_schema, *report) for name, report in REPORTS.items()},
+    **{f"{SCHEMAS}/{kind}-log.json": partial(log_schema, kind) for kind in KINDS},
     **{f"docs/commands/{name}.md": partial(command_page, name) for name in COMMANDS},
 }
 

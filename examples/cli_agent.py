@@ -1,4 +1,4 @@
-"""An agent to talk to in a terminal, every session of it recorded under ./sessions.
+"""An agent in a terminal; every session is recorded in ./sessions.
 
     python examples/cli_agent.py
 

@@ -50,7 +50,7 @@ def ask(history: list[dict[str, Any]], model: str) -> ModelAnswer:
         return answer_of("/chat/completions", response.read())
 
 
-def told(answer: ModelAnswer) -> dict[str, Any]:
+def as_message(answer: ModelAnswer) -> dict[str, Any]:
     """The answer as the next request repeats it."""
     text = "".join(block["text"] for block in answer.blocks if block["type"] == "text")
     calls = [
@@ -65,7 +65,7 @@ def told(answer: ModelAnswer) -> dict[str, Any]:
 
 
 def run_tool(use: dict[str, Any]) -> tuple[str, bool]:
-    """What it gave, and whether it failed."""
+    """The result, and whether the tool failed."""
     try:
         tool, given = TOOLS[use["name"]]
         return tool(use["input"][given]), False
@@ -80,7 +80,7 @@ def main(prompt: str, model: str, output_format: str, hook: str | None) -> None:
     for _ in range(MOST_TURNS):
         answer = ask(history, model)
         writer.assistant(answer)
-        history.append(told(answer))
+        history.append(as_message(answer))
         if not answer.tool_uses:
             break
         for use in answer.tool_uses:

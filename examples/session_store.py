@@ -1,4 +1,4 @@
-"""Ask a Claude agent, with its sessions kept in our storage: each can be gone on with from there alone.
+"""Ask a Claude agent whose sessions are stored by agent-logger, and can be resumed from there alone.
 
     python examples/session_store.py "Remember the number 7."
     python examples/session_store.py --resume ID "Which number?"

@@ -1,9 +1,13 @@
-"""An agent behind HTTP, every session of it recorded under ./sessions.
+"""An agent behind HTTP; every session is recorded in ./sessions.
 
     uvicorn --app-dir examples web_api:app
 
 `POST /api/chat` with `{"messages": [{"role": "user", "content": "..."}], "sessionId": "..."}` streams the agent's
-messages as lines of JSON and ends after the result. `sessionId`, from an earlier answer, goes on with that session.
+messages as lines of JSON and ends after the result. `sessionId`, from an earlier response, continues that session.
+Try it with
+
+    curl -N http://127.0.0.1:8000/api/chat -d '{"messages": [{"role": "user", "content": "Hello"}]}'
+
 Needs `pip install claude-agent-sdk starlette uvicorn`.
 """
 
@@ -13,7 +17,7 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Any
 
-from claude_agent_sdk import ClaudeAgentOptions, ResultMessage, query
+from claude_agent_sdk import ClaudeAgentOptions, ResultMessage
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
@@ -39,12 +43,10 @@ def line(value: object) -> bytes:
 
 async def answers(text: str, session_id: str | None) -> AsyncIterator[bytes]:
     options = ClaudeAgentOptions(resume=session_id)
-    with SessionLogger(
-        resumed_from=session_id
-    ) as logger:  # closed on success, on errors, and when the client left
-        logger.log_user_input(text)
+    # Closed on success, on errors, and when the client has left, which is noticed with the next message.
+    with SessionLogger() as logger:
         try:
-            async with aclosing(logger.wrap(query(prompt=text, options=options))) as messages:
+            async with aclosing(logger.query(prompt=text, options=options)) as messages:
                 async for message in messages:
                     kind = type(message).__name__.removesuffix("Message").lower()
                     yield line({"type": kind, **dataclasses.asdict(message)})

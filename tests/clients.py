@@ -43,8 +43,60 @@ def find_opencode() -> Path | None:
     return _of_npm("opencode")
 
 
+def find_kilo() -> Path | None:
+    return _of_package("@kilocode/cli-linux-x64-baseline", "kilo")
+
+
+def find_goose() -> Path | None:
+    return _of_package("@aaif/goose-binary-linux-x64", "goose")
+
+
+def find_copilot() -> Path | None:
+    return _of_npm("copilot")
+
+
+def find_pi() -> Path | None:
+    return _of_npm("pi")
+
+
+def find_cline() -> Path | None:
+    return _of_npm("cline")
+
+
+def find_grok() -> Path | None:
+    return _of_npm("grok")
+
+
+def find_kimi() -> Path | None:
+    """Kimi Code, beside the Node that it needs, which is not the machine's."""
+    folder = ROOT / ".components/node/node_modules/.bin"
+    return folder / "kimi" if (folder / "kimi").exists() and (folder / "node").exists() else None
+
+
 def find_ccusage() -> Path | None:
     return _of_npm("ccusage")
+
+
+def npm_program(name: str, folder: str | None = None) -> Path | None:
+    """Return a program that npm has installed into a folder of its own, which has the client's name, below
+    `TEST_CLIENTS`."""
+    others = os.environ.get("TEST_CLIENTS")
+    program = Path(others or "/", folder or name, "node_modules", ".bin", name)
+    return program if others and program.exists() else None
+
+
+def _of_package(package: str, name: str) -> Path | None:
+    """Return a program that is in a package for one kind of machine."""
+    program = ROOT / ".components" / "node_modules" / package / "bin" / name
+    return program if program.exists() else None
+
+
+def find_harbor() -> Path | None:
+    """Return the Python that has Harbor, which needs a newer one than we do."""
+    own = ROOT / ".components" / "harbor" / "bin" / "python"
+    program = shutil.which("harbor")
+    beside = Path(program).resolve().parent / "python" if program else None
+    return own if own.exists() else beside if beside and beside.exists() else None
 
 
 def _of_npm(name: str) -> Path | None:
@@ -73,9 +125,7 @@ class Sandbox:
             folder.mkdir(parents=True, exist_ok=True)
 
     @contextmanager
-    def start(
-        self, command: Sequence[str], environment: Mapping[str, str]
-    ) -> Iterator[subprocess.Popen[str]]:
+    def start(self, command: Sequence[str], environment: Mapping[str, str]) -> Iterator[subprocess.Popen[str]]:
         """Run a client while entered; on exit it and its children are killed if they still run."""
         process = subprocess.Popen(
             command,

@@ -52,9 +52,7 @@ def _all(descriptor: int) -> str:
 @cache
 def _forker() -> socket.socket:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    pipe = (
-        subprocess.PIPE
-    )  # as a command has them: Python asks once, when it starts, whether it can seek in them
+    pipe = subprocess.PIPE  # as a command has them: Python asks once, when it starts, whether it can seek in them
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.commands", str(theirs.fileno())],
         cwd=Path(__file__).parents[1],

@@ -5,24 +5,44 @@
 
 import importlib.util
 import os
+import platform
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from tests.clients import ROOT, find_ccusage, find_claude, find_codex, find_gemini, find_opencode
+from tests.clients import (
+    ROOT,
+    find_ccusage,
+    find_claude,
+    find_cline,
+    find_codex,
+    find_copilot,
+    find_gemini,
+    find_goose,
+    find_grok,
+    find_harbor,
+    find_kilo,
+    find_kimi,
+    find_opencode,
+    find_pi,
+)
 
 
 @dataclass(frozen=True)
 class Component:
     installer: str  # the program by which `./dev` gets it
     find: Callable[[], object]
+    machine: str | None = None  # the only kind that there is a package for
 
 
 @dataclass(frozen=True)
 class Missing:
     reason: str
     obtainable: bool  # the installer is here and could have installed it
+
+
+LINUX = "Linux x86_64"
 
 
 def _package(name: str) -> object:
@@ -40,16 +60,33 @@ COMPONENTS: Mapping[str, Component] = {
     "ccusage": Component("npm", find_ccusage),
     "chromium": Component("apt-get", partial(_program, "chromium")),
     "claude": Component("pip", find_claude),
+    "cargo": Component("apt-get", partial(_program, "cargo")),
     "claude_agent_sdk": Component("pip", partial(_package, "claude_agent_sdk")),
+    "cline": Component("npm", find_cline),
     "codex": Component("npm", find_codex),
+    "curl": Component("apt-get", partial(_program, "curl")),
+    "copilot": Component("npm", find_copilot),
     "fish": Component("apt-get", partial(_program, "fish")),
     "gemini": Component("npm", find_gemini),
+    "git": Component("apt-get", partial(_program, "git")),
+    "goose": Component("npm", find_goose, LINUX),
+    "grok": Component("npm", find_grok),
+    "kilo": Component("npm", find_kilo, LINUX),
+    "kimi": Component("npm", find_kimi),
+    "harbor": Component("venv", find_harbor),
+    "httpx": Component("pip", partial(_package, "httpx")),
     "jsonschema": Component("pip", partial(_package, "jsonschema")),
     "nginx": Component("apt-get", partial(_program, "nginx")),
+    "node": Component("npm", partial(_program, "node")),
+    "npm": Component("npm", partial(_program, "npm")),
     "openai": Component("pip", partial(_package, "openai")),
     "opencode": Component("npm", find_opencode),
+    "pi": Component("npm", find_pi),
+    "requests": Component("pip", partial(_package, "requests")),
     "schemathesis": Component("pip", (ROOT / ".venv/bin/schemathesis").exists),
     "strace": Component("apt-get", partial(_program, "strace")),
+    "systemd": Component("apt-get", partial(_program, "systemd-analyze")),
+    "uv": Component("pip", (ROOT / ".venv/bin/uv").exists),
     "zsh": Component("apt-get", partial(_program, "zsh")),
 }
 
@@ -60,6 +97,10 @@ COMMANDS = {"pip": "./dev setup", "npm": "./dev setup", "apt-get": "./dev setup 
 def _obstacle(installer: str) -> str | None:
     """Return why this machine cannot use the installer."""
     match installer:
+        case "venv":
+            return (
+                "not on the PATH; it needs Python 3.12: python3.12 -m venv .components/harbor, then pip install harbor"
+            )
         case "npm":
             absent = [name for name in ("npm", "node") if not shutil.which(name)]
             return f"{' and '.join(absent)} not on the PATH" if absent else None
@@ -75,6 +116,9 @@ def look_for(name: str) -> Missing | None:
     component = COMPONENTS[name]
     if component.find():
         return None
+    machine = f"{platform.system()} {platform.machine()}"
+    if component.machine not in (None, machine):
+        return Missing(f"made for {component.machine}, this is {machine}", obtainable=False)
     if obstacle := _obstacle(component.installer):
         return Missing(obstacle, obtainable=False)
     command = COMMANDS[component.installer]

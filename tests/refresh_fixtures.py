@@ -52,9 +52,7 @@ PACKAGES = {
 @click.option("--script", help="A new scenario: what the API answers, one of tests/fakeapi/scenarios.")
 @click.option("--run", "runs", multiple=True, help="A new scenario: the client's arguments. Once per start.")
 @click.option("--note", default="", help="A new scenario: what it shows.")
-def main(
-    client: str, scenarios: Sequence[str], to: Path, script: str | None, runs: Sequence[str], note: str
-) -> None:
+def main(client: str, scenarios: Sequence[str], to: Path, script: str | None, runs: Sequence[str], note: str) -> None:
     """Record fixtures of CLIENT, as it is installed, into tests/data/CLIENT/VERSION/SCENARIO.
 
     The commands are those of the newest fixture of the same name, with the new run's session ids. Without
@@ -108,9 +106,7 @@ def record(scenario: Scenario, client: str, name: str, to: Path, root: Path) -> 
 
 
 def _newest(client: str, name: str) -> str:
-    found = sorted(
-        DATA.glob(f"{client}/*/{name}"), key=lambda it: [int(n) for n in it.parent.name.split(".")]
-    )
+    found = sorted(DATA.glob(f"{client}/*/{name}"), key=lambda it: [int(n) for n in it.parent.name.split(".")])
     return str(found[-1].relative_to(DATA)) if found else ""
 
 
@@ -129,9 +125,7 @@ def _new_scenario(client: str, folder: Path, script: str, runs: Sequence[str], n
 def _version(client: str) -> str:
     if client in PACKAGES:
         return importlib.metadata.version(PACKAGES[client])
-    told = subprocess.run(
-        [*CLIENTS[client].command(), "--version"], capture_output=True, text=True, check=True
-    )
+    told = subprocess.run([*CLIENTS[client].command(), "--version"], capture_output=True, text=True, check=True)
     found = re.search(r"\d+(\.\d+)+", told.stdout)
     assert found, told.stdout
     return found[0]
@@ -153,9 +147,7 @@ def _manifest(client: str, name: str, ran: Ran, lines: Sequence[Mapping[str, Any
     truth: dict[str, dict[str, dict[str, int]]] = {}
     for it in requests:
         if it["complete"] and it["usage"]:
-            counts = truth.setdefault(it["session_id"] or "(none)", {}).setdefault(
-                it["kind"], {"responses": 0}
-            )
+            counts = truth.setdefault(it["session_id"] or "(none)", {}).setdefault(it["kind"], {"responses": 0})
             counts["responses"] += 1
             for count, number in it["usage"].items():
                 counts[count] = counts.get(count, 0) + number
@@ -273,9 +265,7 @@ class Scrub:
         for line in text.split("\n"):
             try:
                 done.append(
-                    json.dumps(
-                        self.value(json.loads(line), longest), ensure_ascii=False, separators=(",", ":")
-                    )
+                    json.dumps(self.value(json.loads(line), longest), ensure_ascii=False, separators=(",", ":"))
                 )
             except ValueError:
                 done.append(self.text(line))

@@ -30,7 +30,7 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_a_client_of_npm_is_missing_because_npm_is(programs: Path) -> None:
+def test_an_npm_client_is_missing_with_the_reason_that_npm_is_missing(programs: Path) -> None:
     assert look_for("codex") == Missing("npm and node not on the PATH", obtainable=False)
     add_program(programs, "node")
     assert look_for("codex") == Missing("npm not on the PATH", obtainable=False)
@@ -38,7 +38,7 @@ def test_a_client_of_npm_is_missing_because_npm_is(programs: Path) -> None:
     assert look_for("codex") == Missing("not installed; ./dev setup installs it with npm", obtainable=True)
 
 
-def test_a_client_that_is_a_script_for_node_is_missing_without_node(programs: Path, tmp_path: Path) -> None:
+def test_a_client_that_is_a_node_script_is_missing_without_node(programs: Path, tmp_path: Path) -> None:
     folder = tmp_path / ".components/node_modules/.bin"
     script = add_program(folder, "codex", "#!/usr/bin/env node\nconsole.log(1)\n")
     binary = add_program(folder, "opencode", "\x7fELF\x02\x01node\n")
@@ -48,8 +48,17 @@ def test_a_client_that_is_a_script_for_node_is_missing_without_node(programs: Pa
     assert clients.find_codex() == script
 
 
+def test_a_client_that_needs_a_newer_node_is_found_beside_it(programs: Path, tmp_path: Path) -> None:
+    folder = tmp_path / ".components/node/node_modules/.bin"
+    add_program(programs, "node")
+    script = add_program(folder, "kimi", "#!/usr/bin/env node\n")
+    assert clients.find_kimi() is None
+    add_program(folder, "node")
+    assert clients.find_kimi() == script
+
+
 @pytest.mark.parametrize("user", [0, 1000])
-def test_a_program_is_missing_because_apt_get_may_not_install_it(
+def test_the_reason_for_a_missing_program_depends_on_apt_get_and_root(
     programs: Path, user: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: user)
@@ -58,9 +67,7 @@ def test_a_program_is_missing_because_apt_get_may_not_install_it(
     add_program(programs, "apt-get")
     missing = look_for("fish")
     if user == 0:
-        assert missing == Missing(
-            "not installed; ./dev setup --full installs it with apt-get", obtainable=True
-        )
+        assert missing == Missing("not installed; ./dev setup --full installs it with apt-get", obtainable=True)
     else:
         reason = "not on the PATH, and only root can install it with apt-get"
         assert missing == Missing(reason, obtainable=False)
@@ -70,7 +77,7 @@ def test_a_program_is_missing_because_apt_get_may_not_install_it(
 
 @pytest.mark.parametrize("ci", [False, True])
 @pytest.mark.parametrize("obtainable", [False, True])
-def test_a_missing_component_skips_its_tests_and_fails_them_in_ci_if_it_could_be_here(
+def test_a_missing_component_skips_its_tests_and_fails_in_ci_if_obtainable(
     programs: Path, ci: bool, obtainable: bool
 ) -> None:
     if obtainable:
@@ -95,11 +102,9 @@ def test_a_missing_component_skips_its_tests_and_fails_them_in_ci_if_it_could_be
     assert ("skipped" in done.stdout) is (done.returncode == 0)
 
 
-def test_the_missing_components_are_listed_with_their_reasons(programs: Path) -> None:
+def test_missing_components_are_listed_with_their_reasons(programs: Path) -> None:
     command = [sys.executable, "-m", "tests.components"]
-    done = subprocess.run(
-        command, cwd=ROOT, env={"PATH": str(programs)}, capture_output=True, text=True, check=True
-    )
+    done = subprocess.run(command, cwd=ROOT, env={"PATH": str(programs)}, capture_output=True, text=True, check=True)
     lines = done.stdout.splitlines()
     assert "zsh: not on the PATH, and there is no apt-get to install it" in lines
     assert "codex: npm and node not on the PATH" in lines

@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import click
@@ -40,7 +41,7 @@ def strings(path: Path) -> set[str]:
     return {value for value in constants if isinstance(value, str)}
 
 
-def test_an_agents_name_is_written_in_its_own_folder_alone() -> None:
+def test_agent_names_are_written_only_in_the_folder_of_the_agent() -> None:
     assert {relative(path): names for path in MODULES if (names := foreign_agent_names(path))} == {}
 
 
@@ -52,14 +53,14 @@ def foreign_agent_names(path: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=relative)
-def test_a_folder_has_few_modules(folder: Path) -> None:
+def test_a_folder_has_at_most_16_modules(folder: Path) -> None:
     """But for `cli`, which has one for each command."""
     is_cli = folder == SOURCE / "cli"
     modules = [path for path in folder.glob("*.py") if not is_cli or path.stem.startswith("_")]
     assert len(modules) <= MOST_MODULES
 
 
-def test_helpers_of_commands_are_marked() -> None:
+def test_helper_modules_of_commands_start_with_an_underscore() -> None:
     commands = {name.replace("-", "_") for name in COMMANDS}
     modules = {path.stem for path in (SOURCE / "cli").glob("*.py") if not path.stem.startswith("_")}
     assert modules <= commands
@@ -141,7 +142,21 @@ def test_a_docstring_can_be_read_alone() -> None:
 
 # The verbs with which the help of commands starts; a new command adds its verb.
 HELP_VERBS = {
-    *("check", "delete", "follow", "keep", "list", "open", "print", "read", "record", "run", "search"),
+    *(
+        "check",
+        "copy",
+        "delete",
+        "export",
+        "follow",
+        "keep",
+        "list",
+        "open",
+        "print",
+        "read",
+        "record",
+        "run",
+        "search",
+    ),
     *("set", "show", "start", "store", "write"),
 }
 
@@ -175,7 +190,7 @@ def test_the_help_of_an_option_can_be_read_alone(name: str) -> None:
     assert [option.help for option in options if HELP_FRAGMENTS.match(option.help or "")] == []
 
 
-def test_the_three_drawers_stand_side_by_side() -> None:
+def test_the_three_renderers_are_in_views() -> None:
     assert (SOURCE / "views/markdown.py").is_file()
     for drawer in ("terminal", "html"):
         assert (SOURCE / "views" / drawer / "session.py").is_file()
@@ -195,7 +210,37 @@ def imported_modules(path: Path) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def test_the_lines_of_an_agent_and_the_answers_of_an_api_become_types_in_one_place() -> None:
+def test_modules_do_not_import_each_other() -> None:
+    """Imports in functions count, those for types alone do not: they are never carried out."""
+    names = {module_name(path): path for path in MODULES}
+    imports = {name: {*names} & {*imports_when_run(path)} - {"agent_logger"} for name, path in names.items()}
+    assert list(TopologicalSorter(imports).static_order())
+
+
+def module_name(path: Path) -> str:
+    return ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts).removesuffix(".__init__")
+
+
+def imports_when_run(path: Path) -> Iterator[str]:
+    for_types = (
+        child
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for child in ast.walk(node)
+    )
+    skipped = {id(node) for node in for_types}
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.ImportFrom) and node.module and id(node) not in skipped:
+            modules = [f"{node.module}.{alias.name}" for alias in node.names]
+            yield from (name if is_module(name) else node.module for name in modules)
+
+
+def is_module(name: str) -> bool:
+    path = SOURCE.parent.joinpath(*name.split("."))
+    return path.is_dir() or path.with_suffix(".py").is_file()
+
+
+def test_agent_lines_and_api_responses_are_parsed_in_one_module_each() -> None:
     misplaced = [f"{relative(path)}: {name}" for path in MODULES for name in misplaced_imports(path)]
     assert misplaced == []
 
@@ -210,3 +255,19 @@ def misplaced_imports(path: Path) -> Iterator[str]:
             case ["agents", agent, *_, "lines" | "output" | "records" | "wire"] if inner != agent:
                 if agent != "claude_code" or room not in OWN_TRANSCRIPTS:
                     yield name
+
+
+# Words that hide the subject of a sentence, and one that engineers do not use.
+OLD_BEGINNINGS = {"what", "who", "whoever", "whatever", "nobody"}
+OLD_WORDS = {"anew", "told"}
+
+
+def test_a_test_name_states_a_fact_in_plain_words() -> None:
+    names = [
+        node.name
+        for path in sorted(Path(__file__).parent.rglob("test_*.py"))
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
+    ]
+    words = {name: name.split("_")[1:] for name in names}
+    assert [name for name in names if words[name][0] in OLD_BEGINNINGS or OLD_WORDS & {*words[name]}] == []

@@ -15,6 +15,7 @@ ROOT = Path(__file__).parent.parent
 KILL = "tests/journal/test_kill.py"
 FAULTS = "tests/journal/test_faults.py"
 POWER = "tests/journal/test_power_cut.py"
+CERTIFICATES = "tests/proxy/forward/test_certificates.py"
 
 
 class Mutant(NamedTuple):
@@ -31,63 +32,63 @@ MUTANTS = [
         "agent_logger/platform.py",
         "        os.fdatasync(fd)\n",
         "        pass\n",
-        f"{POWER}::test_a_power_cut_that_keeps_names_takes_nothing_that_was_synced[_dropped]",
+        f"{POWER}::test_a_power_cut_that_preserves_file_names_loses_no_synced_record[_dropped]",
     ),
     Mutant(
         "no newline first",
         "agent_logger/files/append.py",
         "self._newline_first = torn > 0",
         "self._newline_first = False",
-        f"{KILL}::test_a_torn_last_line_takes_no_later_record_with_it[within its head]",
+        f"{KILL}::test_a_torn_last_line_does_not_damage_later_records[within its head]",
     ),
     Mutant(
         "no recovery of live files",
-        "agent_logger/journal/journal.py",
+        "agent_logger/journal/log_writer.py",
         "            self._recover(part)\n",
         "            pass\n",
-        f"{KILL}::test_an_interrupted_exchange_is_completed_once_with_every_acknowledged_message",
+        f"{KILL}::test_an_interrupted_exchange_is_recovered_once_with_every_acknowledged_message",
     ),
     Mutant(
         "no going on after a short write",
         "agent_logger/platform.py",
         "            view = view[os.write(self.fd, view) :]",
         "            os.write(self.fd, view)\n            return",
-        f"{FAULTS}::test_short_writes_are_taken_back_and_counted",
+        f"{FAULTS}::test_short_writes_are_truncated_and_counted",
     ),
     Mutant(
         "no taking back of half a line",
         "agent_logger/files/append.py",
         "os.ftruncate(self._held.fd, self.size)",
         "pass",
-        f"{FAULTS}::test_short_writes_are_taken_back_and_counted",
+        f"{FAULTS}::test_short_writes_are_truncated_and_counted",
     ),
     Mutant(
         "no new part after a failed sync",
-        "agent_logger/journal/journal.py",
-        'self._beyond = Beyond(self._part.file.number, "sync_failed")',
+        "agent_logger/journal/log_writer.py",
+        'self._skipped = SkippedParts(self.part.file.number, "sync_failed")',
         "pass",
-        f"{FAULTS}::test_after_a_failed_sync_a_new_part_begins_and_the_old_one_is_left_alone",
+        f"{FAULTS}::test_a_failed_sync_starts_a_new_part_and_leaves_the_old_part_unchanged",
     ),
     Mutant(
         "no modes but the umask's",
         "agent_logger/platform.py",
         "os.fchmod(held.fd, FILE_MODE)",
         "pass",
-        f"{FAULTS}::test_every_file_and_folder_is_its_owner_s_alone[511]",
+        f"{FAULTS}::test_files_and_folders_are_private_under_any_umask[511]",
     ),
     Mutant(
         "no credentials by exact value",
         "agent_logger/model/redaction/redactor.py",
         "for credential in self._credentials:",
         "for credential in ():",
-        "tests/model/redaction/test_redactor.py::test_a_short_credential_is_removed_where_it_stands_alone",
+        "tests/model/redaction/test_redactor.py::test_a_short_credential_is_removed_as_a_separate_word",
     ),
     Mutant(
         "no check of the Host",
         "agent_logger/proxy/relay/admission.py",
         "if hosts[0].lower() not in self._hosts:",
         "if False:",
-        "tests/proxy/relay/test_admission.py::test_another_host_is_misdirected_on_every_route",
+        "tests/proxy/relay/test_admission.py::test_another_host_header_gets_status_421_on_every_route",
     ),
     Mutant(
         "no check of the address",
@@ -95,6 +96,27 @@ MUTANTS = [
         "if route.any_address or is_public(address)]",
         "]",
         "tests/proxy/relay/test_route.py::test_a_known_name_that_resolves_to_a_private_address_is_not_connected_to",
+    ),
+    Mutant(
+        "no excluded addresses",
+        "agent_logger/proxy/forward/issuing.py",
+        "[x509.DNSName(name) for name in subtrees], _ADDRESSES)",
+        "[x509.DNSName(name) for name in subtrees], None)",
+        f"{CERTIFICATES}::test_the_certificate_has_what_strict_verifiers_ask_for",
+    ),
+    Mutant(
+        "no distrust of a key that others could read",
+        "agent_logger/proxy/forward/ca_files.py",
+        "if is_secret and mode & 0o077:",
+        "if False:",
+        f"{CERTIFICATES}::test_a_key_that_others_could_read_is_replaced",
+    ),
+    Mutant(
+        "no refusal of other hosts",
+        "agent_logger/proxy/forward/certificates.py",
+        "if not are_permitted((host,), certificate.subtrees):",
+        "if False:",
+        f"{CERTIFICATES}::test_no_certificate_is_issued_for_another_host",
     ),
 ]
 
@@ -115,7 +137,7 @@ def copy(tmp_path: Path) -> Path:
 
 @pytest.mark.needs("strace")
 @pytest.mark.parametrize("mutant", [pytest.param(mutant, id=mutant.name) for mutant in MUTANTS])
-def test_the_suite_notices(mutant: Mutant, copy: Path) -> None:
+def test_the_test_suite_detects_each_mutant(mutant: Mutant, copy: Path) -> None:
     path = copy / mutant.file
     text = path.read_text()
     assert text.count(mutant.old) == 1

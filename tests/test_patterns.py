@@ -34,13 +34,13 @@ def texts_of(path: Path) -> list[str]:
     ]
 
 
-def test_no_possessive_repeat_of_a_group_lacks_the_alternative_that_makes_it_right_on_old_pythons() -> None:
+def test_every_possessive_group_repeat_is_safe_on_old_pythons() -> None:
     texts = [(path.name, text) for path in SOURCE.rglob("*.py") for text in texts_of(path)]
     assert [(name, repeat) for name, text in texts for repeat in unsafe_repeats(text)] == []
 
 
 @pytest.mark.parametrize("pattern", ["(?:a|b)*+", "(?:ab?c)++", "(ab){2,}+", "(?:a){19,12000}+", "(?:a|b)?+"])
-def test_a_repeat_that_old_pythons_get_wrong_is_noticed(pattern: str) -> None:
+def test_an_unsafe_possessive_repeat_is_detected(pattern: str) -> None:
     assert unsafe_repeats(pattern) == [pattern]
     group, quantifier = pattern.rsplit(")", 1)
     assert unsafe_repeats(f"{group}{END}){quantifier}") == []
@@ -55,7 +55,7 @@ def test_a_repeat_that_old_pythons_get_wrong_is_noticed(pattern: str) -> None:
         pytest.param(r";\w++(?:=\w++)?", ";a=1;b;", ";a=1;b", id="chunk extension"),
     ],
 )
-def test_a_repeat_with_the_alternative_takes_whole_rounds_only(repeated: str, text: str, match: str) -> None:
+def test_a_safe_possessive_repeat_matches_whole_iterations_only(repeated: str, text: str, match: str) -> None:
     found = re.match(f"(?:{repeated}{END})*+", text)
     assert found
     assert found[0] == match

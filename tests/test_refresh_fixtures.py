@@ -22,7 +22,7 @@ def manifest(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.needs("claude")
-def test_a_scenario_of_claude_code_is_recorded_as_it_is_stored(tmp_path: Path) -> None:
+def test_a_recorded_claude_code_scenario_has_the_form_of_the_stored_one(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["claude-cli", "tools_stream", "--to", str(tmp_path)])
     assert done.exit_code == 0, done.output
     (new,) = tmp_path.glob("claude-cli/*/tools_stream")
@@ -42,7 +42,7 @@ def test_a_scenario_of_claude_code_is_recorded_as_it_is_stored(tmp_path: Path) -
 
 
 @pytest.mark.needs("claude")
-def test_nothing_of_this_machine_is_recorded(tmp_path: Path) -> None:
+def test_recorded_fixtures_contain_no_paths_of_this_machine(tmp_path: Path) -> None:
     command = ["claude-cli", "new", "--to", str(tmp_path), "--script", "tools"]
     asked = "-p 'Write a poem' --output-format stream-json --verbose --allowedTools Write,Read,Bash"
     done = CliRunner().invoke(main, [*command, "--run", asked])

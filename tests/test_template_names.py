@@ -69,5 +69,5 @@ def test_the_templates_of_the_page_and_of_the_exported_file_are_checked() -> Non
         "{% from 'a.html' import cell as said %}",
     ],
 )
-def test_a_vague_name_is_noticed_wherever_it_stands(template: str) -> None:
+def test_a_vague_name_is_detected_in_every_position(template: str) -> None:
     assert vague_names(template)

@@ -1,4 +1,4 @@
-"""Write the price snapshot of the package anew, from the PyPI package `genai-prices`.
+"""Write the price snapshot of the package from the Python package `genai-prices`.
 
     python tools/refresh_prices.py --version 0.2.1 --date 2026-10-30
 
@@ -193,8 +193,7 @@ def write(version: str, date: str, to: Path) -> None:
     told = snapshot(version, date)
     lines = [f'"{key}":{json.dumps(told[key])}' for key in ("date", "source", "makers")]
     by_maker = [
-        f'"{it}":{json.dumps(told["names"][it], separators=(",", ":"), sort_keys=True)}'
-        for it in told["names"]
+        f'"{it}":{json.dumps(told["names"][it], separators=(",", ":"), sort_keys=True)}' for it in told["names"]
     ]
     prices = [json.dumps(it, separators=(",", ":")) for it in told["models"]]
     lines.append('"names":{\n' + ",\n".join(by_maker) + "}")
@@ -208,16 +207,12 @@ def install_and_run(version: str, arguments: list[str]) -> int:
         venv.create(folder, with_pip=True)
         python = f"{folder}/bin/python"
         package = f"genai-prices=={version}"
-        subprocess.run(
-            [python, "-m", "pip", "--quiet", "--disable-pip-version-check", "install", package], check=True
-        )
+        subprocess.run([python, "-m", "pip", "--quiet", "--disable-pip-version-check", "install", package], check=True)
         return subprocess.run([python, __file__, *arguments, "--installed"], check=False).returncode
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--version", required=True, help="of genai-prices")
     parser.add_argument("--date", required=True, type=dt.date.fromisoformat, help="the day it was released")
     parser.add_argument("--to", type=Path, default=SNAPSHOT)

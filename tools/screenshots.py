@@ -94,6 +94,15 @@ def _lines(chance: random.Random, at: datetime, base: dict[str, Any]) -> Iterato
                 "is_error": chance.random() < 0.06,
             }
             yield _line(base, at, "user", message={"role": "user", "content": [result]})
+        at += timedelta(seconds=chance.uniform(1, 9))
+        message = {
+            "id": f"msg_01{chance.getrandbits(96):024x}",
+            "model": model,
+            "usage": {"input_tokens": 6, "output_tokens": 40, "cache_read_input_tokens": context},
+            "content": [{"type": "text", "text": "Done."}],
+            "stop_reason": "end_turn",
+        }
+        yield _line(base, at, "assistant", message={"role": "assistant", **message})
 
 
 def _line(base: dict[str, Any], at: datetime, kind: str, **fields: Any) -> dict[str, Any]:
@@ -102,12 +111,13 @@ def _line(base: dict[str, Any], at: datetime, kind: str, **fields: Any) -> dict[
 
 
 def shoot(tab: Tab, base: str, demo: str, folder: Path, theme: str) -> None:
-    views = {"home": "/", "session": demo, "timeline": f"{demo}/timeline?exchange=3", "wire": f"{demo}/wire"}
+    views = {"home": "/", "sessions": "/sessions", "session": demo}
+    views |= {"timeline": f"{demo}/timeline?exchange=3", "wire": f"{demo}/wire"}
     tab.emulate_media(color_scheme="dark" if theme == "dark" else "light")
     for name, path in views.items():
         tab.goto(base + path)
         if name == "wire":
-            tab.click(".rows tbody tr:nth-child(3) a")
+            tab.click(".calls tbody tr:nth-child(3) a")
         tab.wait_for_timeout(400)
         target = folder / f"{name}-{theme}.png"
         tab.screenshot(path=target)

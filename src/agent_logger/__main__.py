@@ -14,6 +14,14 @@ def main() -> NoReturn:
             keep_input()
         finally:
             os._exit(0)
+    # An agent calls this after every message, and shows whatever is printed.
+    if sys.argv[1:] == ["statusline"] and not os.isatty(0):
+        try:
+            from agent_logger.statusline import print_line
+
+            print_line()
+        finally:
+            os._exit(0)
     try:
         from agent_logger.cli import main as shell
     except KeyboardInterrupt:  # before there is a command that could say so

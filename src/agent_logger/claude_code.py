@@ -1,23 +1,35 @@
-"""The lines of Claude Code's session files, as types."""
+"""The lines of Claude Code's session files: their types, and how a line is decoded."""
 
-from agent_logger.agents.claude_code.transcript.records import (
-    AssistantRecord,
-    ResultRecord,
-    SummaryRecord,
-    SystemRecord,
-    TokenUsage,
-    ToolResultRecord,
-    ToolUseRecord,
-    UserRecord,
-)
-
-__all__ = [
-    "AssistantRecord",
-    "ResultRecord",
-    "SummaryRecord",
-    "SystemRecord",
-    "TokenUsage",
-    "ToolResultRecord",
-    "ToolUseRecord",
-    "UserRecord",
-]
+from agent_logger.agents.claude_code.transcript.lines import decode as decode
+from agent_logger.agents.claude_code.transcript.records import RECORDS as RECORDS
+from agent_logger.agents.claude_code.transcript.records import AnyRecord as AnyRecord
+from agent_logger.agents.claude_code.transcript.records import AssistantRecord as AssistantRecord
+from agent_logger.agents.claude_code.transcript.records import Attachment as Attachment
+from agent_logger.agents.claude_code.transcript.records import AttachmentRecord as AttachmentRecord
+from agent_logger.agents.claude_code.transcript.records import Backup as Backup
+from agent_logger.agents.claude_code.transcript.records import CacheCreation as CacheCreation
+from agent_logger.agents.claude_code.transcript.records import ClaudeMessage as ClaudeMessage
+from agent_logger.agents.claude_code.transcript.records import CompactMetadata as CompactMetadata
+from agent_logger.agents.claude_code.transcript.records import CostRecord as CostRecord
+from agent_logger.agents.claude_code.transcript.records import CustomTitleRecord as CustomTitleRecord
+from agent_logger.agents.claude_code.transcript.records import FileDeltaRecord as FileDeltaRecord
+from agent_logger.agents.claude_code.transcript.records import FileHistoryRecord as FileHistoryRecord
+from agent_logger.agents.claude_code.transcript.records import ForkedFrom as ForkedFrom
+from agent_logger.agents.claude_code.transcript.records import InputOrigin as InputOrigin
+from agent_logger.agents.claude_code.transcript.records import MessageHead as MessageHead
+from agent_logger.agents.claude_code.transcript.records import MessageUsage as MessageUsage
+from agent_logger.agents.claude_code.transcript.records import OtherRecord as OtherRecord
+from agent_logger.agents.claude_code.transcript.records import RequestRecord as RequestRecord
+from agent_logger.agents.claude_code.transcript.records import ResultRecord as ResultRecord
+from agent_logger.agents.claude_code.transcript.records import SessionRecord as SessionRecord
+from agent_logger.agents.claude_code.transcript.records import Snapshot as Snapshot
+from agent_logger.agents.claude_code.transcript.records import SummaryRecord as SummaryRecord
+from agent_logger.agents.claude_code.transcript.records import SystemRecord as SystemRecord
+from agent_logger.agents.claude_code.transcript.records import TitleRecord as TitleRecord
+from agent_logger.agents.claude_code.transcript.records import TokenUsage as TokenUsage
+from agent_logger.agents.claude_code.transcript.records import ToolResultRecord as ToolResultRecord
+from agent_logger.agents.claude_code.transcript.records import ToolUseRecord as ToolUseRecord
+from agent_logger.agents.claude_code.transcript.records import ToolUseResult as ToolUseResult
+from agent_logger.agents.claude_code.transcript.records import UserRecord as UserRecord
+from agent_logger.agents.claude_code.transcript.records import token_usage as token_usage
+from agent_logger.messages.result_usage import ModelTotals as ModelTotals

@@ -76,7 +76,7 @@ class Number(SettingKind):
 
 class FolderSetting(SettingKind):
     metavar = "FOLDER"
-    allowed = "a folder; a relative one is taken from the working folder, ~ is your home"
+    allowed = "a folder; relative to the working folder, or starting with ~"
 
     def check(self, written: object) -> Path:
         if not isinstance(written, str) or not written or "\0" in written:
@@ -103,7 +103,7 @@ class Duration(SettingKind):
     """Whole seconds, or `None` for never."""
 
     metavar = "DURATION"
-    allowed = '"never", or 1 to 9999 of s, m, h or d, like "12h" or "1d"'
+    allowed = '"never", or 1 to 9999 with a unit (s, m, h, d), such as "12h" or "1d"'
     units = MappingProxyType({"d": 86400, "h": 3600, "m": 60, "s": 1})
 
     def check(self, written: object) -> int | None:
@@ -182,20 +182,87 @@ def _host(text: str) -> str:
     return text
 
 
-class Origins(SettingKind):
-    metavar = "ORIGIN"
-    allowed = "a list of https://host, https://host:port, http://host:port; no path, no user"
+class SettingList(SettingKind):
+    """Several values, each once."""
 
     def from_text(self, text: str) -> object:
         return [item.strip() for item in text.split(",") if item.strip()]
 
-    def check(self, written: object) -> tuple[Origin, ...]:
+    @abstractmethod
+    def parse(self, item: str) -> Any:
+        """One value as the program uses it. `ValueError`: not allowed."""
+
+    def check(self, written: object) -> tuple[Any, ...]:
         if not isinstance(written, list) or not all(isinstance(item, str) for item in written):
             raise ValueError(written)
-        return tuple(dict.fromkeys(map(Origin.parse, written)))
+        return tuple(dict.fromkeys(map(self.parse, written)))
 
     def show(self, value: Any) -> Written:
-        return [str(origin) for origin in value]
+        return [str(item) for item in value]
+
+
+class Origins(SettingList):
+    metavar = "ORIGIN"
+    allowed = "a list of https://host, https://host:port, http://host:port; no path, no user"
+
+    def parse(self, item: str) -> Origin:
+        return Origin.parse(item)
+
+
+class HostNameError(ValueError):
+    """A text is no name of hosts to record. The message says why and what to write instead."""
+
+
+def host_pattern(text: str) -> str:
+    """Read the name of a host or, as `*.example.com`, of all hosts below a name; return it in lower case, with IDN as
+    A-labels. Raises `HostNameError`."""
+    name = text.strip().removesuffix(".").lower()
+    if re.search("[/@?#\\s]", name):
+        raise HostNameError("not only a host: it has a scheme, a user or a path")
+    if name.startswith("[") or name.count(":") > 1 or _is_address(name.partition(":")[0]):
+        raise HostNameError("an IP address cannot be recorded by name: set it with --allow-upstream as an origin")
+    if ":" in name:
+        raise HostNameError("the port is too much: a name means all ports of its host")
+    wildcard, base = ("*.", name[2:]) if name.startswith("*.") else ("", name)
+    base = base if base.isascii() else _a_labels(base)
+    if "*" in base:
+        raise HostNameError("* can only be the first label, as in *.example.com")
+    labels = base.split(".")
+    label = re.compile("[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?", re.ASCII)
+    if len(base) > 253 or not all(map(label.fullmatch, labels)) or not re.search("[a-z]", labels[-1], re.ASCII):
+        raise HostNameError("not a DNS name")
+    if len(labels) < 2:
+        raise HostNameError(
+            "not two labels: a certificate for one label would hold for all names below it; "
+            "set a host of your own network with --allow-upstream"
+        )
+    return wildcard + base
+
+
+def _is_address(name: str) -> bool:
+    # Resolvers take 2130706433 and 0x7f.1 for 127.0.0.1.
+    return re.fullmatch("[0-9]+|0x[0-9a-f]*", name.rpartition(".")[2], re.ASCII) is not None
+
+
+# Letters that IDNA 2003, of Python's codec, and IDNA 2008, of most clients, turn into different names.
+_AMBIGUOUS = re.compile("[\u00df\u03c2\u200c\u200d]")
+
+
+def _a_labels(name: str) -> str:
+    try:
+        if _AMBIGUOUS.search(name):
+            raise HostNameError("its ASCII form differs between standards: write that form, xn--...")
+        return name.encode("idna").decode()
+    except UnicodeError as error:
+        raise HostNameError("it has no ASCII form here: write that form, xn--...") from error
+
+
+class HostPatterns(SettingList):
+    metavar = "HOST"
+    allowed = "a list of DNS names, such as llm.example.com or *.example.com"
+
+    def parse(self, item: str) -> str:
+        return host_pattern(item)
 
 
 # ---- the table
@@ -229,6 +296,12 @@ SETTINGS: Mapping[str, Setting] = {
         Setting("sessions_dir", FolderSetting(), "./sessions", "Folder of the exchange logs."),
         Setting("allow_upstream", Origins(), [], "Upstreams the proxy may call besides the known providers."),
         Setting(
+            "record_hosts",
+            HostPatterns(),
+            [],
+            "Hosts the forward door records besides the model hosts; *.example.com means all hosts below example.com.",
+        ),
+        Setting(
             "redact",
             Choice("all", "credentials"),
             "all",
@@ -238,12 +311,15 @@ SETTINGS: Mapping[str, Setting] = {
             "seal_after",
             Duration(),
             "1d",
-            "Compress a part of a log that was not written to for this long; a full one at once.",
+            "Compress a part of a log after this time without a write; a full part at once.",
         ),
         Setting("workers", Number(1, 64), 1, "Relay processes that share the port."),
-        Setting("summary_command", CommandSetting(), "", "Command that sums up a session; empty means none."),
+        Setting("summary_command", CommandSetting(), "", "Command that summarizes a session; empty: none."),
     )
 }
+
+
+TABLES = ("mask",)  # of the TOML file
 
 
 class Configuration(NamedTuple):
@@ -254,11 +330,13 @@ class Configuration(NamedTuple):
     log_dir: Path
     sessions_dir: Path
     allow_upstream: tuple[Origin, ...]
+    record_hosts: tuple[str, ...]
     redact: Literal["all", "credentials"]
     seal_after: int | None  # seconds; None: never
     workers: int
     summary_command: str
 
+    mask_words: tuple[str, ...]  # of the table `[mask]`
     home: Path
     file: Path | None  # the TOML file that was read
     sources: Mapping[str, str]  # "default", "flag --port", "environment AGENT_LOGGER_PORT", a path
@@ -290,7 +368,29 @@ def load(flags: Flags | None = None, file: str | None = None) -> Configuration:
     for name in SETTINGS.keys() - values.keys():
         values[name] = _check(SETTINGS[name], SETTINGS[name].default, DEFAULT)
         sources[name] = DEFAULT
-    return Configuration(**values, home=home(), file=path, sources=MappingProxyType(sources))
+    words = _mask_words(path)
+    return Configuration(**values, mask_words=words, home=home(), file=path, sources=MappingProxyType(sources))
+
+
+def sessions_dir(given: str | os.PathLike[str] | None = None) -> Path:
+    """The folder of the exchange logs, for a program: the one that it gives, else the setting. If the settings cannot
+    be read, it is the default: a command reports what is wrong with them."""
+    return _sessions_dir(given, _absolute(str(SETTINGS["sessions_dir"].default)))
+
+
+def sessions_dir_of_runs(given: str | os.PathLike[str] | None = None) -> Path:
+    """The same for a run, whose default is in the home, where runs in all folders are together."""
+    return _sessions_dir(given, home() / "sessions")
+
+
+def _sessions_dir(given: str | os.PathLike[str] | None, default: Path) -> Path:
+    if given is not None:
+        return Path(given).expanduser().absolute()  # the working folder may change
+    try:
+        settings = load()
+    except ConfigError:
+        return default
+    return default if settings.is_default("sessions_dir") else settings.sessions_dir
 
 
 Given = Iterator[tuple[Setting, object, str]]  # setting, written value, source
@@ -300,9 +400,21 @@ def _from_file(path: Path | None) -> Given:
     if path is None:
         return
     for key, written in _read_toml(path).items():
+        if key in TABLES:
+            continue
         if key not in SETTINGS:
-            raise ConfigError(f"{path}: {key} is not a setting; {_settings_like(key)}")
+            raise ConfigError(f"{path}: unknown setting {key}; {_settings_like(key)}")
         yield SETTINGS[key], written, str(path)
+
+
+def _mask_words(path: Path | None) -> tuple[str, ...]:
+    """Return the words of `[mask]`, which only a file can have. Raises `ConfigError`."""
+    table = _read_toml(path).get("mask", {}) if path else {}
+    words = table.get("words", []) if isinstance(table, dict) else None
+    unknown = set(table) - {"words"} if isinstance(table, dict) else ()
+    if unknown or not isinstance(words, list) or not all(isinstance(word, str) and word.strip() for word in words):
+        raise ConfigError(f'{path}: the table [mask] may have one line, such as words = ["Acme", "project-x"]')
+    return tuple(words)
 
 
 def _from_environment() -> Given:
@@ -325,7 +437,8 @@ def _check(setting: Setting, written: object, source: str) -> Any:
         return setting.kind.check(written)
     except ValueError as error:
         text = f"{setting.name} = {_quoted(written)}"
-        raise ConfigError(f"{source}: {text}; allowed: {setting.kind.allowed}") from error
+        reason = f" ({error})" if isinstance(error, HostNameError) else ""
+        raise ConfigError(f"{source}: {text}{reason} is not allowed; use {setting.kind.allowed}") from error
 
 
 def _quoted(written: object) -> str:
@@ -340,7 +453,7 @@ def _settings_like(key: str) -> str:
     from difflib import get_close_matches
 
     near = get_close_matches(key.replace("-", "_").lower(), SETTINGS, n=1)
-    return f"did you mean {near[0]}?" if near else f"allowed: {', '.join(SETTINGS)}"
+    return f"did you mean {near[0]}?" if near else f"the settings are {', '.join(SETTINGS)}"
 
 
 # ---- the file
@@ -369,7 +482,7 @@ def _read_toml(path: Path) -> dict[str, object]:
             _refuse_if_others_may_write(path, os.fstat(file.fileno()))
             return tomllib.load(file)
     except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror}") from error
+        raise ConfigError(f"cannot read the settings in {path}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path}: not a TOML file: {error}") from error
 
@@ -386,13 +499,11 @@ def _refuse_if_others_may_write(path: Path, opened: os.stat_result) -> None:
 
 def _refuse_if_open(path: Path, status: os.stat_result) -> None:
     if status.st_uid not in (0, os.geteuid()):
-        raise ConfigError(
-            f"{path}: belongs to another user (uid {status.st_uid}), so nothing is read from it"
-        )
+        raise ConfigError(f"{path}: belongs to another user (uid {status.st_uid}), so settings are not read from there")
     sticky = stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX  # /tmp: only owners replace
     if status.st_mode & 0o022 and not sticky:
         raise ConfigError(
-            f"{path}: others may write to it, so nothing is read from it; chmod go-w mends that"
+            f"{path}: other users can write to it, so settings are not read from there; fix this with chmod go-w"
         )
 
 
@@ -405,6 +516,12 @@ def home() -> Path:
         return _absolute(os.environ.get(f"{PREFIX}HOME") or "~/.agent-logger")
     except RuntimeError as error:
         raise ConfigError(f"your home folder is unknown; set HOME or {PREFIX}HOME") from error
+
+
+def user_config_folder() -> Path:
+    """The folder of the user's settings of all programs: `XDG_CONFIG_HOME`, which must be absolute, or `~/.config`."""
+    chosen = Path(os.environ.get("XDG_CONFIG_HOME", ""))
+    return chosen if chosen.is_absolute() else Path.home() / ".config"
 
 
 def debug() -> bool:
@@ -430,19 +547,24 @@ def shell() -> str:
 class Network(NamedTuple):
     """What the environment says about the way to upstreams, as other programs understand it."""
 
-    https_proxy: str
-    no_proxy: str
-    ca_file: str
+    https_proxy: str = ""
+    no_proxy: str = ""
+    ca_file: str = ""  # certificates to trust instead of the system's
+    extra_ca_file: str = ""  # certificates to trust besides those
 
 
-def network() -> Network:
+def network(environment: Mapping[str, str] | None = None) -> Network:
+    """Read the way to upstreams from an environment; from our own if none is given."""
+    variables = os.environ if environment is None else environment
+
     def first(*names: str) -> str:
-        return next((value for name in names if (value := os.environ.get(name))), "")
+        return next((value for name in names if (value := variables.get(name))), "")
 
     return Network(
         https_proxy=first("https_proxy", "HTTPS_PROXY"),
         no_proxy=first("no_proxy", "NO_PROXY"),
         ca_file=first("SSL_CERT_FILE"),
+        extra_ca_file=first("NODE_EXTRA_CA_CERTS"),
     )
 
 
@@ -462,4 +584,4 @@ def _absolute(text: str) -> Path:
     try:
         return path.absolute()
     except FileNotFoundError as error:
-        raise ConfigError(f"{path}: the working folder no longer exists; go to another one") from error
+        raise ConfigError(f"{path}: the working folder no longer exists; change to another one") from error

@@ -6,7 +6,7 @@ and marked in the log.
 
 
 class AgentLoggerError(Exception):
-    """The message is one line for a person: what is wrong, where, and what to do."""
+    """The base of all errors here. The message is one line for a person: what is wrong, where, and what to do."""
 
 
 class ConfigError(AgentLoggerError):
@@ -14,7 +14,7 @@ class ConfigError(AgentLoggerError):
 
 
 class StoreError(AgentLoggerError):
-    """A folder or file of ours cannot be used. Nothing was recorded yet."""
+    """A folder or file of ours cannot be used or written. The error of the system, if there is one, is its cause."""
 
 
 class SourceError(AgentLoggerError):

@@ -12,9 +12,11 @@ import stat
 import sys
 import time
 import weakref
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, Self
 
 FILE_MODE = 0o600
 FOLDER_MODE = 0o700
@@ -40,24 +42,19 @@ class Held:
     def size(self) -> int:
         return os.fstat(self.fd).st_size
 
-    def is_removed(self) -> bool:
-        return os.fstat(self.fd).st_nlink == 0
-
     def close(self) -> None:
         fd, self.fd = self.fd, -1
         if fd >= 0:
             os.close(fd)
 
-    def __del__(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         self.close()
 
-
-def _let_go_in_child() -> None:
-    for held in list(_held):
-        held.close()
-
-
-os.register_at_fork(after_in_child=_let_go_in_child)
+    def __del__(self) -> None:
+        self.close()
 
 
 class Forked(Protocol):
@@ -74,12 +71,14 @@ def on_fork(whom: Forked) -> None:
     _forked.add(whom)
 
 
-def _tell_in_child() -> None:
+def _reset_child() -> None:
+    for held in list(_held):
+        held.close()
     for owner in list(_forked):
         owner.after_fork()
 
 
-os.register_at_fork(after_in_child=_tell_in_child)
+os.register_at_fork(after_in_child=_reset_child)
 
 
 class LinkError(OSError):
@@ -89,20 +88,23 @@ class LinkError(OSError):
         super().__init__(errno.ELOOP, f"{path} {what}; remove it")
 
 
-def open_folder(path: Path, top: Path) -> int:
-    """Return a descriptor of the folder. `top` may be a link, for the user chose it; nothing below it may. Raises
+@contextmanager
+def _opened_folder(path: Path, top: Path) -> Iterator[int]:
+    """Open a folder, and yield its descriptor. `top` may be a link, for the user chose it; nothing below it may. Raises
     `LinkError`."""
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
     fd, path_so_far = os.open(top, flags), top
-    for name in path.relative_to(top).parts:
-        above, path_so_far = fd, path_so_far / name
-        try:
-            fd = os.open(name, flags | os.O_NOFOLLOW, dir_fd=above)
-        except OSError as error:
-            raise LinkError(path_so_far) if _is_link(name, above) else error from None
-        finally:
+    try:
+        for name in path.relative_to(top).parts:
+            above, path_so_far = fd, path_so_far / name
+            try:
+                fd = os.open(name, flags | os.O_NOFOLLOW, dir_fd=above)
+            except OSError as error:
+                raise LinkError(path_so_far) if _is_link(name, above) else error from None
             os.close(above)
-    return fd
+        yield fd
+    finally:
+        os.close(fd)
 
 
 def _is_link(name: str, folder: int) -> bool:
@@ -118,7 +120,8 @@ def open_file(path: Path, *, create: bool = False, top: Path | None = None) -> H
     If `top` is given, no folder below it may be a link either, and a file with a second name is not opened:
     `LinkError`.
     """
-    flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # a FIFO must not block us
+    # A FIFO must not block us.
+    flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     if create:
         flags |= os.O_CREAT | os.O_EXCL
     if top is None:
@@ -135,15 +138,21 @@ def open_file(path: Path, *, create: bool = False, top: Path | None = None) -> H
 
 
 def _open_below(path: Path, flags: int, top: Path) -> int:
-    folder = open_folder(path.parent, top)
+    with _opened_folder(path.parent, top) as folder:
+        try:
+            return os.open(path.name, flags, FILE_MODE, dir_fd=folder)
+        except OSError as error:
+            if not flags & os.O_CREAT and _is_link(path.name, folder):
+                raise LinkError(path) from None
+            raise error from None
+
+
+def open_or_create(path: Path, top: Path | None = None) -> Held:
+    """Open a file as `open_file` does. It is created where it does not exist."""
     try:
-        return os.open(path.name, flags, FILE_MODE, dir_fd=folder)
-    except OSError as error:
-        if not flags & os.O_CREAT and _is_link(path.name, folder):
-            raise LinkError(path) from None
-        raise error from None
-    finally:
-        os.close(folder)
+        return open_file(path, create=True, top=top)
+    except FileExistsError:
+        return open_file(path, top=top)
 
 
 class NoLocksError(Exception):
@@ -198,6 +207,37 @@ def is_locked(path: Path) -> bool:
     return False
 
 
+WAIT_SECONDS = 2.0  # for others who have the folder to themselves, each for a moment, on a busy machine
+_folders_held: ContextVar[frozenset[tuple[int, int]]] = ContextVar("_folders_held", default=frozenset())
+
+
+@contextmanager
+def exclusive_in(folder: Path) -> Iterator[None]:
+    """Do something in a folder while nobody else does the same there. Nobody waits longer than `WAIT_SECONDS`: if the
+    folder is missing, has no locks, or stays locked, the work is done without the lock. What is done inside may ask
+    for the same folder again."""
+    try:
+        held = Held(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), folder)
+    except OSError:
+        yield
+        return
+    with held:
+        opened = os.fstat(held.fd)
+        identity = (opened.st_dev, opened.st_ino)
+        if identity in _folders_held.get():  # another descriptor of this process would wait for the first one
+            yield
+            return
+        give_up = time.monotonic() + WAIT_SECONDS
+        with suppress(OSError, NoLocksError):
+            while not lock(held) and time.monotonic() < give_up:
+                time.sleep(random.uniform(0.0005, 0.002))
+        token = _folders_held.set(_folders_held.get() | {identity})
+        try:
+            yield
+        finally:
+            _folders_held.reset(token)
+
+
 def sync(fd: int) -> None:
     """Sync the data: it is on the device when this returns."""
     if sys.platform == "darwin":
@@ -246,18 +286,15 @@ def make_folder(path: Path, top: Path | None = None) -> bool:
     """
     if top is not None and path != top:
         make_folder(path.parent, top)
-        above = open_folder(path.parent, top)
-        try:
-            os.mkdir(path.name, FOLDER_MODE, dir_fd=above)
+        with _opened_folder(path.parent, top) as above:
+            try:
+                os.mkdir(path.name, FOLDER_MODE, dir_fd=above)
+            except FileExistsError:
+                if _is_link(path.name, above):
+                    raise LinkError(path) from None
+                return False
             os.chmod(path.name, FOLDER_MODE, dir_fd=above)
-            made = True
-        except FileExistsError:
-            if _is_link(path.name, above):
-                raise LinkError(path) from None
-            made = False
-        finally:
-            os.close(above)
-        return made
+            return True
     if path.is_dir():
         return False
     if path.parent != path:
@@ -267,7 +304,7 @@ def make_folder(path: Path, top: Path | None = None) -> bool:
     except FileExistsError:
         if path.is_dir():
             return False
-        raise
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path)) from None
     os.chmod(path, FOLDER_MODE)
     return True
 
@@ -278,19 +315,17 @@ def replace_file(
     """Put a whole file in the place of another, so that nobody ever reads half of one. Raises `OSError`."""
     own = int.from_bytes(os.urandom(4), "big")  # other threads may replace it, too
     temporary = path.with_name(f".{path.name}.{own}")
-    held = open_file(temporary, create=True, top=top)
-    try:
-        held.write(data)
-        if mode is not None:
-            os.fchmod(held.fd, mode)
-        if synced:
-            sync(held.fd)
-        move_file(temporary, path, top)
-    except OSError:
-        temporary.unlink(missing_ok=True)
-        raise
-    finally:
-        held.close()
+    with open_file(temporary, create=True, top=top) as held:
+        try:
+            held.write(data)
+            if mode is not None:
+                os.fchmod(held.fd, mode)
+            if synced:
+                sync(held.fd)
+            move_file(temporary, path, top)
+        except OSError:
+            temporary.unlink(missing_ok=True)
+            raise
 
 
 def move_file(path: Path, to: Path, top: Path | None = None) -> None:
@@ -299,11 +334,8 @@ def move_file(path: Path, to: Path, top: Path | None = None) -> None:
     if top is None:
         os.rename(path, to)
         return
-    target = open_folder(to.parent, top)
-    try:
+    with _opened_folder(to.parent, top) as target:
         os.rename(path, to.name, dst_dir_fd=target)
-    finally:
-        os.close(target)
 
 
 def is_low_on_space(path: Path) -> bool:
@@ -312,7 +344,15 @@ def is_low_on_space(path: Path) -> bool:
     return space.f_bavail * space.f_frsize < low
 
 
-def machine() -> str:
+MACHINE_ID = Path("/etc/machine-id")
+
+
+def machine_id() -> str:
+    """What tells this machine from others: the id of its installation, or its name if it has none. Not for others to
+    see."""
+    with suppress(OSError):
+        if installed := MACHINE_ID.read_bytes().strip():
+            return os.fsdecode(installed)
     return os.uname().nodename
 
 

@@ -1,5 +1,3 @@
 """The Claude Agent SDK's `SessionStore` on our storage."""
 
-from agent_logger.transcripts.sdk_store import AgentLoggerSessionStore
-
-__all__ = ["AgentLoggerSessionStore"]
+from agent_logger.transcripts.sdk_store import AgentLoggerSessionStore as AgentLoggerSessionStore

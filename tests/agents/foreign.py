@@ -8,13 +8,14 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
-from agent_logger.agents.registry import reader_of
+from agent_logger.agents.registry import readable_agent
 from agent_logger.agents.source_files import Entries, File, SourceFiles
 from agent_logger.files.sources import StampCache
 from agent_logger.model.session import Session, Usage
 from agent_logger.protocols import jsonl
 from agent_logger.protocols.jsonl import Torn
 from agent_logger.protocols.lines import LineSplitter
+from tests.hostile import LINES, ODD_VALUES
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -28,14 +29,12 @@ def entries(data: bytes) -> Entries:
 
 
 def source(main: bytes, *others: bytes, name: str = "main.jsonl") -> SourceFiles:
-    return SourceFiles(
-        _file(name, main), [_file(f"other-{at}.jsonl", data) for at, data in enumerate(others)]
-    )
+    return SourceFiles(_file(name, main), [_file(f"other-{at}.jsonl", data) for at, data in enumerate(others)])
 
 
 def sources_of(agent: str, folder: Path) -> list[SourceFiles]:
     """The sessions in the home of a recorded scenario."""
-    reader = reader_of(agent)
+    reader = readable_agent(agent)
     assert reader and reader.location
     folders = [folder / "home" / name for name in reader.location.default]
     return [reader.open_session(found) for found in reader.discover(folders, StampCache())]
@@ -69,8 +68,7 @@ def total(usages: Iterable[Usage | None]) -> Usage:
 def shown(session: Session) -> list[tuple[str | None, list[list[str]]]]:
     """The conversation, short: what was typed, and of each turn its texts, `>tool` and `<result`."""
     return [
-        (exchange.user_input, [list(_shown(turn.blocks)) for turn in exchange.turns])
-        for exchange in session.exchanges
+        (exchange.user_input, [list(_shown(turn.blocks)) for turn in exchange.turns]) for exchange in session.exchanges
     ]
 
 
@@ -86,43 +84,13 @@ def _shown(blocks: Sequence[Any]) -> Iterator[str]:
 
 # ---------------------------------------------------------------- breaking them
 
-ODD: list[Any] = [
-    None,
-    True,
-    -1,
-    1 << 70,
-    1.5,
-    "",
-    "x",
-    "\ud800",
-    "a\0b",
-    "2026-11-15T07:13:47Z",
-    [],
-    {},
-    [[]],
-    [{}],
-    [None],
-    {"type": "x"},
-]
-
 
 def broken(real: Sequence[bytes]) -> st.SearchStrategy[bytes]:
     """Files out of real lines: values replaced, keys taken out, lines cut, glued, repeated, shuffled; and noise."""
     line = st.sampled_from(real)
-    changed = st.builds(_changed, line, st.integers(0, 10_000), st.sampled_from([*ODD, "drop"]))
+    changed = st.builds(_changed, line, st.integers(0, 10_000), st.sampled_from([*ODD_VALUES, "drop"]))
     cut = st.builds(lambda it, at: it[: at % (len(it) + 1)], line, st.integers(0, 5_000))
-    noise = st.sampled_from(
-        [
-            b"",
-            b"\0" * 20,
-            b"\xff\xfe",
-            b"[" * 5_000,
-            b'{"a":' * 3_000,
-            b"null",
-            b'"x"',
-            b'{"payload":{"type":"\\ud83d"}}',
-        ]
-    )
+    noise = st.sampled_from(list(LINES.values()))
     piece = st.one_of(line, changed, changed, cut, noise)
     end = st.sampled_from([b"\n", b"\n", b"\n", b"", b"\r\n"])
     whole = st.lists(st.tuples(piece, end), max_size=12)

@@ -13,7 +13,7 @@ from agent_logger.agents.base import AgentLocation
 from agent_logger.agents.codex.files import sources_in
 from agent_logger.agents.folders import agent_files, agent_folders
 from agent_logger.agents.locations import folders_of, main_files
-from agent_logger.agents.registry import AGENTS, agent_called, located, reader_of
+from agent_logger.agents.registry import AGENTS, agent_called, located, readable_agent
 from agent_logger.files.sources import StampCache, source_at
 from agent_logger.model.session import Usage
 
@@ -63,16 +63,22 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("gemini-cli", {"GEMINI_CLI_HOME": "/g"}, ["/g/.gemini"]),
         ("opencode", {}, ["/h/.local/share/opencode"]),
         ("opencode", {"XDG_DATA_HOME": "/x"}, ["/x/opencode"]),
+        ("kilo", {"XDG_DATA_HOME": "/x"}, ["/x/kilo"]),
+        ("goose", {}, ["/h/.local/share/goose/sessions"]),
+        ("goose", {"XDG_DATA_HOME": "/x"}, ["/x/goose/sessions"]),
+        ("goose", {"XDG_DATA_HOME": "/x", "GOOSE_PATH_ROOT": "/g"}, ["/g/data/sessions"]),
         ("qwen-code", {}, ["/h/.qwen"]),
         ("claude-code", {}, ["/h/.claude", "/h/.config/claude"]),
         ("claude-code", {"CLAUDE_CONFIG_DIR": "/a, /b,,/a"}, ["/a", "/b"]),
     ],
 )
-def test_the_environment_says_where(agent: str, environment: dict[str, str], folders: list[str]) -> None:
+def test_environment_variables_set_the_agent_folders(
+    agent: str, environment: dict[str, str], folders: list[str]
+) -> None:
     assert [str(it) for it in folders_of(PLACES[agent], environment, Path("/h"))] == folders
 
 
-def test_what_is_there_is_found(home: Path) -> None:
+def test_main_files_of_every_agent_are_found(home: Path) -> None:
     assert counts() == {
         "codex": 3,
         "gemini-cli": 1,
@@ -81,9 +87,7 @@ def test_what_is_there_is_found(home: Path) -> None:
     }
 
 
-def test_archived_sessions_and_other_databases_are_found_too(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_archived_sessions_and_additional_databases_are_found(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (home / ".codex/archived_sessions").mkdir()
     (home / ".codex/archived_sessions/rollout-2026-x.jsonl").touch()
     (home / ".local/share/opencode/opencode-dev.db").touch()
@@ -96,7 +100,7 @@ def test_archived_sessions_and_other_databases_are_found_too(
     assert len(files("opencode")) == 2
 
 
-def test_no_link_is_followed_and_nothing_but_files_named(home: Path, tmp_path: Path) -> None:
+def test_links_pipes_and_folders_are_not_listed(home: Path, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     shutil.copytree(home / ".codex/sessions/2026", outside)
     sessions = home / ".codex/sessions"
@@ -109,13 +113,13 @@ def test_no_link_is_followed_and_nothing_but_files_named(home: Path, tmp_path: P
     assert len(files("codex")) == 3
 
 
-def test_the_agents_folder_itself_may_be_a_link(home: Path, tmp_path: Path) -> None:
+def test_the_agent_folder_itself_can_be_a_link(home: Path, tmp_path: Path) -> None:
     (home / ".codex").rename(tmp_path / "dotfiles")
     (home / ".codex").symlink_to(tmp_path / "dotfiles")
     assert len(files("codex")) == 3
 
 
-def test_two_names_of_one_folder_name_each_file_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_reached_by_two_paths_lists_each_file_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     project = tmp_path / ".claude/projects/-p"
     project.mkdir(parents=True)
     (project / "0b3c1f7e-0000-4000-8000-000000000000.jsonl").touch()
@@ -125,17 +129,17 @@ def test_two_names_of_one_folder_name_each_file_once(tmp_path: Path, monkeypatch
     assert len(files("claude-code")) == 1
 
 
-def test_there_is_an_end_to_it(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_listed_files_is_limited(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(locations, "MOST_FILES", 2)
     assert len(files("codex")) == 2
 
 
-def test_a_place_that_is_not_there_has_nothing(tmp_path: Path) -> None:
+def test_a_missing_location_has_no_files(tmp_path: Path) -> None:
     place = AgentLocation(globs=("*/*.jsonl",), default=("gone",))
     assert main_files(place, [tmp_path / "gone"]) == []
 
 
-def test_the_layout_reads_the_environment(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_codex_home_moves_the_folder_that_is_searched(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CODEX_HOME", str(home / "elsewhere"))
     assert counts() == {
         "gemini-cli": 1,
@@ -160,10 +164,10 @@ def test_the_layout_reads_the_environment(home: Path, monkeypatch: pytest.Monkey
         ),
     ],
 )
-def test_from_the_home_to_the_money(
+def test_discovered_sessions_have_the_expected_usage(
     home: Path, agent: str, sessions: int, responses: int, usage: Usage
 ) -> None:
-    reader = reader_of(agent)
+    reader = readable_agent(agent)
     assert reader
     sources = reader.discover(agent_folders(reader.location), StampCache())
     found = [reader.open_session(source) for source in sources]
@@ -175,14 +179,14 @@ def test_from_the_home_to_the_money(
     assert {it.project for it in told} == {"/home/user/project"}
 
 
-def test_a_sub_agent_whose_parent_is_gone_is_a_session(home: Path) -> None:
+def test_a_subagent_without_its_parent_is_a_session(home: Path) -> None:
     paths = files("codex")
     [main, sub, _] = paths
     main.unlink()
     assert [source.main.name for source in sources_in(paths)][-1] == sub.name
 
 
-def test_chats_of_sub_agents_go_with_their_session(home: Path) -> None:
+def test_subagent_chats_belong_to_their_session(home: Path) -> None:
     [chat] = files("gemini-cli")
     for name in ("252c5bc1-3ccd-4a99-8b32-b16c20006afe", "another"):
         (chat.parent / name).mkdir()
@@ -195,7 +199,7 @@ def test_chats_of_sub_agents_go_with_their_session(home: Path) -> None:
     assert [source.text(name) for name in ("chats/../../../projects.json", "/etc/passwd", "")] == [None] * 3
 
 
-def test_files_that_vanish_are_empty(home: Path) -> None:
+def test_deleted_files_read_as_empty(home: Path) -> None:
     paths = files("codex")
     sources = list(sources_in(paths))
     shutil.rmtree(home / ".codex")
@@ -213,8 +217,8 @@ PACKED = {
 
 
 @pytest.mark.parametrize("agent", PACKED)
-def test_a_file_that_somebody_packed_in_an_agents_folder_is_no_session(home: Path, agent: str) -> None:
-    reader = reader_of(agent)
+def test_a_compressed_file_in_an_agent_folder_is_not_a_session(home: Path, agent: str) -> None:
+    reader = readable_agent(agent)
     assert reader
     folders = agent_folders(reader.location)
     before = {source.path for source in reader.discover(folders, StampCache())}

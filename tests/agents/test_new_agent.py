@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from agent_logger.agents.registry import AGENTS
+from tests.agents.foreign import source
 from tests.agents.notebook import AGENT
+from tests.hostile import LINES, ODD_VALUES
 
 ROOT = Path(__file__).parents[2]
 TALK = "5ea5a1f0-0000-4000-8000-00000000beef"
@@ -67,7 +69,7 @@ def printed(home: Path, *arguments: str, code: int | None = 0) -> str:
     return stdout
 
 
-def test_it_is_listed_shown_counted_and_searched(home: Path) -> None:
+def test_a_new_agent_is_listed_shown_counted_and_searched(home: Path) -> None:
     [row] = json.loads(printed(home, "ls", "--json"))
     assert (row["id"], row["agent"], row["title"]) == (TALK, "notebook", "Count the zebras")
     shown = printed(home, "show", TALK[:8])
@@ -79,7 +81,16 @@ def test_it_is_listed_shown_counted_and_searched(home: Path) -> None:
     assert TALK in printed(home, "search", "zebras", "--json")
 
 
-def test_it_is_archived_and_restored(home: Path) -> None:
+def test_the_reader_of_a_new_agent_never_raises_for_the_content_of_a_file() -> None:
+    fields = ("talk", "at", "user", "answer", "id", "tokens")
+    odd = [json.dumps({"answer": "a", field: value}).encode() for field in fields for value in ODD_VALUES]
+    for data in (*LINES.values(), b"\n".join(odd)):
+        session = AGENT.session_of(source(data))
+        assert len(session.turns) <= len(list(AGENT.responses_of(source(data))))
+    assert len(session.turns) > len(odd) / 2
+
+
+def test_a_session_of_a_new_agent_is_archived_and_restored(home: Path) -> None:
     printed(home, "archive")
     (home / ".notebook/talks" / f"{TALK}.jsonl").unlink()
     assert "There are four zebras." in printed(home, "show", TALK)
@@ -87,7 +98,7 @@ def test_it_is_archived_and_restored(home: Path) -> None:
     assert (home / ".notebook/talks" / f"{TALK}.jsonl").is_file()
 
 
-def test_it_is_followed_while_it_grows(home: Path) -> None:
+def test_a_growing_session_of_a_new_agent_is_followed_by_tail(home: Path) -> None:
     process = start(home, "tail", "--json", "-n", "0")
     try:
         assert process.stdout
@@ -108,7 +119,7 @@ def test_it_is_followed_while_it_grows(home: Path) -> None:
     assert (moment["agent"], moment["text"]) == ("notebook", "Now five.")
 
 
-def test_doctor_and_the_page_name_it(home: Path) -> None:
+def test_doctor_and_the_page_name_a_new_agent(home: Path) -> None:
     proxy = start(home, "proxy", "--port", "0")
     try:
         assert proxy.stderr
@@ -132,16 +143,16 @@ def test_doctor_and_the_page_name_it(home: Path) -> None:
         page.terminate()
         page.communicate()
     assert "Count the zebras" in listed
-    assert "<option>notebook</option>" in listed
+    assert ">notebook</option>" in listed
 
 
 @pytest.mark.parametrize("agent", [*AGENTS, AGENT], ids=lambda agent: agent.name)
-def test_the_modules_that_a_row_names_have_what_they_should(agent: object) -> None:
+def test_modules_named_by_an_agent_define_the_required_functions(agent: object) -> None:
     from agent_logger.agents import base
 
     assert isinstance(agent, base.Agent)
     expected: list[tuple[str, tuple[str, ...]]] = [
-        (agent.files, ("discover", "open_session", "begins_session"))
+        (agent.files, ("discover", "open_session", "begins_session", "recognises"))
     ]
     expected += [
         (agent.reader or "", ("session_of",)),
@@ -163,9 +174,6 @@ def test_the_modules_that_a_row_names_have_what_they_should(agent: object) -> No
     ]
     expected += [(module, (name,)) for module, name in optional if module]
     missing = [
-        f"{module}.{name}"
-        for module, names in expected
-        for name in names
-        if not hasattr(base.module(module), name)
+        f"{module}.{name}" for module, names in expected for name in names if not hasattr(base.module(module), name)
     ]
     assert missing == []

@@ -11,7 +11,8 @@ from agent_logger.agents.codex import prompt_history as codex
 from agent_logger.agents.prompt_history import prompts_of, session_of
 from agent_logger.agents.source_files import File
 from agent_logger.model.session import Session
-from tests.agents.foreign import DATA, ODD, broken, lines
+from tests.agents.foreign import DATA, broken, lines
+from tests.hostile import ODD_VALUES
 
 REAL = DATA / "claude-cli/2.1.325/interactive_tui/home/.claude/history.jsonl"
 CODEX = {"session_id": "019c41d9-0000-7000-8000-000000000001", "ts": 1794726819, "text": "fix it"}
@@ -27,7 +28,7 @@ def typed(text: str, session: str = "s", **fields: Any) -> dict[str, Any]:
     return {"display": text, "pastedContents": {}, "timestamp": 1794726819045, "sessionId": session, **fields}
 
 
-def test_a_session_of_which_only_prompts_are_known_says_so() -> None:
+def test_a_session_from_the_prompt_history_is_marked_prompts_only() -> None:
     [session] = read(REAL.read_bytes()).values()
     assert session.prompts_only
     assert (session.id, session.project) == ("9d27d5ee-9684-4e56-a8ab-f109d29993a1", "/home/user/project")
@@ -38,7 +39,7 @@ def test_a_session_of_which_only_prompts_are_known_says_so() -> None:
     assert (session.turns, session.cost.nano_usd, session.witnesses) == ([], None, frozenset())
 
 
-def test_codex_counts_seconds_and_has_had_two_names_for_a_session() -> None:
+def test_codex_history_times_are_seconds_and_both_session_id_keys_are_read() -> None:
     older = {"conversation_id": "older", "ts": 1794726820, "text": "and that"}
     told = read(lines(CODEX, older))
     assert {name: it.title for name, it in told.items()} == {
@@ -48,7 +49,7 @@ def test_codex_counts_seconds_and_has_had_two_names_for_a_session() -> None:
     assert told["older"].started == datetime(2026, 11, 15, 7, 13, 40, tzinfo=UTC)
 
 
-def test_what_was_pasted_stands_where_it_was_pasted() -> None:
+def test_pasted_text_replaces_its_placeholder() -> None:
     pasted = {"1": {"id": 1, "type": "text", "content": "def f(): ..."}, "2": {"contentHash": "ab12"}}
     [session] = read(
         lines(typed("why [Pasted text #1 +3 lines] and [Pasted text #2]?", pastedContents=pasted))
@@ -56,12 +57,12 @@ def test_what_was_pasted_stands_where_it_was_pasted() -> None:
     assert session.exchanges[0].user_input == "why def f(): ... and [Pasted text #2]?"
 
 
-def test_commands_of_the_client_make_no_session_and_no_title() -> None:
+def test_client_commands_create_no_session_and_no_title() -> None:
     told = read(lines(typed("/exit", "only"), typed("/model opus", "both"), typed("hello", "both")))
     assert {name: (it.title, len(it.exchanges)) for name, it in told.items()} == {"both": ("hello", 2)}
 
 
-@given(broken(lines(typed("hi"), CODEX).splitlines()), st.sampled_from(ODD))
-def test_whatever_stands_there_nothing_is_raised(data: bytes, odd: Any) -> None:
+@given(broken(lines(typed("hi"), CODEX).splitlines()), st.sampled_from(ODD_VALUES))
+def test_reading_malformed_histories_never_raises(data: bytes, odd: Any) -> None:
     read(data)
     read(lines(typed("x", timestamp=odd), {**CODEX, "ts": odd}, typed("y", pastedContents={"1": odd})))

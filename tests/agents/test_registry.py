@@ -20,7 +20,7 @@ def agent(path: Path) -> str | None:
     return found.name if found else None
 
 
-def test_the_recorded_files_are_recognise() -> None:
+def test_recorded_files_are_recognised_by_agent() -> None:
     mains = [path for path in CODEX if path.stem[-36:] not in SUB_AGENTS]
     assert {agent(path) for path in mains} == {"codex"}
     assert {agent(path) for path in GEMINI} == {"gemini-cli"}
@@ -28,7 +28,7 @@ def test_the_recorded_files_are_recognise() -> None:
     assert recognise("/x/opencode.db", b"SQLite format 3\0...") is agent_called("opencode")
 
 
-def test_files_of_sub_agents_are_no_main_files() -> None:
+def test_subagent_files_are_not_main_files() -> None:
     subs = [path for path in CODEX if path.stem[-36:] in SUB_AGENTS]
     assert len(subs) == 2
     assert {agent(path) for path in subs} == {None}
@@ -36,7 +36,7 @@ def test_files_of_sub_agents_are_no_main_files() -> None:
     assert recognise("chats/p/session-1.jsonl", sub) is None
 
 
-def test_a_first_line_that_is_longer_than_what_is_seen_of_it_will_do() -> None:
+def test_a_truncated_first_line_is_enough_to_recognise_a_file() -> None:
     [main, sub, *_] = sorted(DATA.glob("codex/0.166.0/app_server/**/rollout-*.jsonl"))
     assert recognise(main.name, main.read_bytes()[:900])
     assert recognise(sub.name, sub.read_bytes()[:900]) is None
@@ -48,7 +48,6 @@ def test_a_first_line_that_is_longer_than_what_is_seen_of_it_will_do() -> None:
         ("rollout-1.jsonl", b""),
         ("rollout-1.jsonl", b'{"type":"session_meta"}\n'),
         ("rollout-1.jsonl", b"[" * 5_000),
-        ("rollout-1.json", b'{"type":"session_meta","payload":{"id":"x"}}'),
         ("notes.jsonl", b'{"type":"user"}\n'),
         ("session-1.jsonl", b"{}\n"),
         ("session-1.jsonl", b"\xff\0"),
@@ -57,24 +56,24 @@ def test_a_first_line_that_is_longer_than_what_is_seen_of_it_will_do() -> None:
         ("agent-abc.jsonl", b'{"type":"user"}\n'),
     ],
 )
-def test_other_files_are_nobodys(path: str, first: bytes) -> None:
+def test_other_files_are_not_recognised(path: str, first: bytes) -> None:
     assert recognise(path, first) is None
 
 
-def test_a_name_that_is_no_agents_is_nobodys() -> None:
+def test_an_unknown_agent_name_has_no_agent() -> None:
     assert agent_called("nobody") is None
     assert agent_called(None) is None
 
 
-@pytest.mark.parametrize("name", ["codex", "gemini-cli", "opencode", "qwen-code"])
-def test_a_row_reads(name: str) -> None:
+@pytest.mark.parametrize("name", ["codex", "gemini-cli", "goose", "kilo", "opencode", "qwen-code"])
+def test_each_agent_reads_an_empty_source(name: str) -> None:
     found = agent_called(name)
     assert found
     assert found.session_of(source(b"")).agent == name
     assert list(found.responses_of(source(b""))) == []
 
 
-def test_a_session_with_a_name_of_its_clients_can_be_resumed() -> None:
+def test_only_sessions_with_an_id_of_their_agent_have_a_resume_command() -> None:
     assert resume_command("claude-code", "1f320356") == ["claude", "--resume", "1f320356"]
     assert resume_command("unheard-of", "x") is None
     assert resume_command("claude-code", "20261115_080000_unnamed-1") is None

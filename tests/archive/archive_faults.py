@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from agent_logger.archive.collect import CopyReport
+from agent_logger.archive.collect import ArchiveReport
 from agent_logger.archive.layout import archive_path, copies, folders
 from agent_logger.archive.run import archive_all, seal_archive
 from agent_logger.files import foreign
@@ -62,7 +62,7 @@ def prepare(folder: Path) -> Path:
     write(root, OLD)
     os.utime(root / "projects/-p/bbb.jsonl", (4e9, 4e9))  # is not sealed
     archive_all(home)
-    seal_archive(home, 0, CopyReport())
+    seal_archive(home, 0, ArchiveReport())
     write(root, NEW)
     return home
 

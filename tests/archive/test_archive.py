@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from agent_logger.archive import restore
-from agent_logger.archive.collect import CopyReport
+from agent_logger.archive.collect import ArchiveReport
 from agent_logger.archive.layout import archive_path, copies, folders
 from agent_logger.archive.run import archive_all, seal_archive
 from agent_logger.archive.sessions import copies_of
@@ -33,18 +33,18 @@ def own(home: Path) -> Path:
     return home / ".agent-logger"
 
 
-def run(own: Path) -> CopyReport:
+def run(own: Path) -> ArchiveReport:
     report = archive_all(own)
     assert report.failed == []
     return report
 
 
-def changes(report: CopyReport) -> tuple[int, int, int, int]:
+def changes(report: ArchiveReport) -> tuple[int, int, int, int]:
     return report.new, report.grown, report.rewritten, report.bytes
 
 
-def sealed(own: Path) -> CopyReport:
-    report = CopyReport()
+def sealed(own: Path) -> ArchiveReport:
+    report = ArchiveReport()
     seal_archive(own, 0, report)
     assert report.failed == []
     return report
@@ -76,7 +76,7 @@ def sessions(own: Path) -> dict[str, Session]:
 
 
 @pytest.mark.parametrize("tree", TREES, ids=lambda it: "/".join(it.parts[-4:-1]))
-def test_every_session_is_as_it_was_after_its_agent_deleted_it(home: Path, own: Path, tree: Path) -> None:
+def test_archived_sessions_are_unchanged_after_the_agent_deletes_them(home: Path, own: Path, tree: Path) -> None:
     shutil.copytree(tree, home, dirs_exist_ok=True)
     before, responses = sessions(own), {it.name: list(it.responses()) for it in places(own)}
     run(own)
@@ -94,7 +94,7 @@ def _is_kept(path: Path, own: Path) -> bool:
     return path.is_relative_to(archive_path(own))
 
 
-def test_a_copy_tells_more_than_what_was_typed(home: Path, own: Path) -> None:
+def test_an_archived_copy_takes_precedence_over_the_prompt_history(home: Path, own: Path) -> None:
     """The client's history of prompts outlives its sessions: it is asked only where there is no copy."""
     shutil.copytree(DATA / "claude-cli/2.1.325/interactive_tui/home", home, dirs_exist_ok=True)
     before = sessions(own)
@@ -103,7 +103,7 @@ def test_a_copy_tells_more_than_what_was_typed(home: Path, own: Path) -> None:
     assert sessions(own) == before
 
 
-def test_keys_that_the_client_keeps_beside_its_sessions_are_not_copied(home: Path, own: Path) -> None:
+def test_keys_and_settings_of_the_client_are_not_copied(home: Path, own: Path) -> None:
     claude(home, "{}", "sessions/4711.json")
     claude(home, "secret", "sessions/key.pem")
     claude(home, "secret", ".credentials.json")
@@ -127,7 +127,7 @@ def change(path: Path, statement: str) -> None:
     os.utime(path, (time.time() + 10,) * 2)  # a coarse clock would hide it
 
 
-def test_what_opencode_deletes_stays_and_one_copy_is_enough_until_then(home: Path, own: Path) -> None:
+def test_a_new_database_copy_is_kept_only_when_opencode_deletes_sessions(home: Path, own: Path) -> None:
     path = database(home)
     before = sessions(own)
     assert run(own).new == 1
@@ -144,7 +144,7 @@ def test_what_opencode_deletes_stays_and_one_copy_is_enough_until_then(home: Pat
     assert found[gone] == before[gone]
 
 
-def test_a_database_that_the_variable_names_is_kept_too(
+def test_a_database_named_by_opencode_db_is_archived(
     home: Path, own: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     path = database(home).rename(tmp_path / "mine.db")
@@ -156,7 +156,7 @@ def test_a_database_that_the_variable_names_is_kept_too(
     assert sessions(own) == before
 
 
-def test_a_database_in_use_is_copied_with_what_is_in_its_log(home: Path, own: Path) -> None:
+def test_a_database_in_use_is_copied_with_its_wal(home: Path, own: Path) -> None:
     path = database(home)
     with closing(sqlite3.connect(path)) as writer:
         writer.execute("PRAGMA journal_mode=WAL")
@@ -170,7 +170,7 @@ def test_a_database_in_use_is_copied_with_what_is_in_its_log(home: Path, own: Pa
 # ---------------------------------------------------------------- only what is new
 
 
-def test_a_second_run_copies_what_is_new_and_nothing_else(home: Path, own: Path) -> None:
+def test_a_second_run_copies_only_new_data(home: Path, own: Path) -> None:
     path = claude(home, "one\n")
     claude(home, "remember\n", "projects/-p/memory/MEMORY.md")
     assert changes(run(own)) == (2, 0, 0, 13)
@@ -183,7 +183,7 @@ def test_a_second_run_copies_what_is_new_and_nothing_else(home: Path, own: Path)
     assert kept(own)[f"projects/-p/{SESSION}.jsonl"] == b"one\ntwo\n"
 
 
-def test_a_file_that_is_only_touched_is_not_copied_again(home: Path, own: Path) -> None:
+def test_a_touched_file_is_not_copied_again(home: Path, own: Path) -> None:
     path = claude(home, "one\n")
     run(own)
     os.utime(path, (1, 1))
@@ -218,9 +218,7 @@ def test_a_rewritten_file_is_a_new_generation(home: Path, own: Path, text: str, 
 
 @pytest.mark.parametrize("size", [3_000_000, 20_000_000])
 @pytest.mark.parametrize("more", ["", "more\n"], ids=["as long", "longer"])
-def test_a_change_in_the_middle_is_seen_however_large_the_file(
-    home: Path, own: Path, size: int, more: str
-) -> None:
+def test_a_change_in_the_middle_of_a_large_file_is_detected(home: Path, own: Path, size: int, more: str) -> None:
     path = claude(home, "a" * size + "\n")
     run(own)
     before = path.stat().st_ino
@@ -236,7 +234,7 @@ def test_a_change_in_the_middle_is_seen_however_large_the_file(
     assert [len(it) for it in older("jsonl", own)] == [size + 1]
 
 
-def test_a_sealed_copy_goes_on_when_its_session_does(home: Path, own: Path) -> None:
+def test_a_sealed_copy_is_extended_when_its_session_grows(home: Path, own: Path) -> None:
     path = claude(home, "one\n")
     run(own)
     assert sealed(own).sealed == 1
@@ -248,7 +246,7 @@ def test_a_sealed_copy_goes_on_when_its_session_does(home: Path, own: Path) -> N
     assert [it.name for it in archive_path(own).rglob(f"{SESSION}*")] == [f"{SESSION}.jsonl"]
 
 
-def test_a_damaged_sealed_copy_stays_beside_a_new_one(home: Path, own: Path) -> None:
+def test_a_damaged_sealed_copy_is_preserved_beside_a_new_copy(home: Path, own: Path) -> None:
     path = claude(home, "one\n" * 100)
     run(own)
     sealed(own)
@@ -263,7 +261,7 @@ def test_a_damaged_sealed_copy_stays_beside_a_new_one(home: Path, own: Path) -> 
     assert older("jsonl", own) == [bytes(broken)]
 
 
-def test_copies_are_private_and_sources_untouched(home: Path, own: Path) -> None:
+def test_copies_are_private_and_sources_are_unchanged(home: Path, own: Path) -> None:
     path = claude(home, "one\n")
     path.chmod(0o644)
     before = path.stat()
@@ -278,16 +276,16 @@ def test_copies_are_private_and_sources_untouched(home: Path, own: Path) -> None
     )
 
 
-def test_names_that_mean_something_here_are_left_out_and_named(home: Path, own: Path) -> None:
+def test_files_with_reserved_names_are_skipped_and_reported(home: Path, own: Path) -> None:
     claude(home, "x", "projects/-p/memory/notes.md~")
     claude(home, "x", "projects/-p/memory/packed.zst")
     claude(home, "x", "projects/-p/memory/odd\nname ü.md")
     report = run(own)
-    assert {it.path.name for it in report.left_out} == {"notes.md~", "packed.zst"}
+    assert {Path(it.path).name for it in report.left_out} == {"notes.md~", "packed.zst"}
     assert list(kept(own)) == ["projects/-p/memory/odd\nname ü.md"]
 
 
-def test_two_at_once_make_one_copy(home: Path, own: Path) -> None:
+def test_concurrent_archive_runs_make_one_copy(home: Path, own: Path) -> None:
     path = claude(home, "line\n" * 500_000)
     command = [sys.executable, "-m", "agent_logger", "archive"]
     running = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(4)]
@@ -312,12 +310,12 @@ def test_a_kill_or_a_failing_disk_at_any_step_loses_nothing(tmp_path: Path) -> N
     assert int(done.stdout) > 30
 
 
-def test_a_full_disk_is_told_and_the_copy_goes_on_when_there_is_space(home: Path, small_disk: Path) -> None:
+def test_a_full_disk_is_reported_and_the_copy_is_completed_later(home: Path, small_disk: Path) -> None:
     own = small_disk / "own"
     text = b"".join(b'{"n":%d}\n' % number for number in range(400_000))
     path = claude(home, text.decode())
     full = archive_all(own)
-    assert [(it.path, it.reason) for it in full.failed] == [(path, "No space left on device")]
+    assert [(it.path, it.reason) for it in full.failed] == [(str(path), "No space left on device")]
     (copy,) = archive_path(own).rglob("*.jsonl")
     part = copy.stat().st_size
     assert 0 < part < len(text)
@@ -338,9 +336,7 @@ def put_back(own: Path, wanted: str) -> restore.Plan:
 
 @pytest.mark.parametrize("is_sealed", [False, True])
 @pytest.mark.parametrize("tree", TREES[::5], ids=lambda it: "/".join(it.parts[-4:-1]))
-def test_a_session_that_is_put_back_is_where_its_agent_finds_it(
-    home: Path, own: Path, tree: Path, is_sealed: bool
-) -> None:
+def test_a_restored_session_is_where_its_agent_expects_it(home: Path, own: Path, tree: Path, is_sealed: bool) -> None:
     shutil.copytree(tree, home, dirs_exist_ok=True)
     before, files = sessions(own), main_and_beside(home)
     run(own)
@@ -357,7 +353,7 @@ def test_a_session_that_is_put_back_is_where_its_agent_finds_it(
 
 
 @pytest.mark.parametrize("agent", ["claude-cli", "codex", "gemini-cli"])
-def test_a_session_is_put_back_by_the_id_that_it_is_listed_with(home: Path, own: Path, agent: str) -> None:
+def test_a_session_is_restored_by_its_listed_id(home: Path, own: Path, agent: str) -> None:
     tree = next(it for it in TREES if it.parts[-4] == agent)
     shutil.copytree(tree, home, dirs_exist_ok=True)
     listed = {it.id for it in sessions(own).values()}
@@ -374,7 +370,7 @@ def main_and_beside(home: Path) -> dict[Path, bytes]:
     return {it: it.read_bytes() for it in home.rglob("*") if it.is_file() and ".agent-logger" not in it.parts}
 
 
-def test_what_is_there_is_never_changed(home: Path, own: Path) -> None:
+def test_restore_never_changes_existing_files(home: Path, own: Path) -> None:
     path = claude(home, "one\n")
     run(own)
     assert put_back(own, SESSION).missing == []
@@ -384,7 +380,7 @@ def test_what_is_there_is_never_changed(home: Path, own: Path) -> None:
     assert path.read_text() == "mine\n"
 
 
-def test_restore_shows_what_it_will_write_and_asks(home: Path, own: Path) -> None:
+def test_restore_lists_the_files_to_write_and_asks_for_confirmation(home: Path, own: Path) -> None:
     path = claude(home, '{"type":"user"}\n')
     run(own)
     path.unlink()
@@ -402,19 +398,15 @@ def test_restore_shows_what_it_will_write_and_asks(home: Path, own: Path) -> Non
 # ---------------------------------------------------------------- going on
 
 
-def test_watching_keeps_what_comes_until_it_is_stopped(home: Path, own: Path) -> None:
+def test_watch_copies_new_data_until_it_is_interrupted(home: Path, own: Path) -> None:
     claude(home, "one\n")
     command = [sys.executable, "-m", "agent_logger", "archive", "--watch"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout
-            assert process.stdout.readline().startswith(
-                "1 files: 1 new, 0 grown, 0 rewritten; 4 bytes copied"
-            )
+            assert process.stdout.readline().startswith("1 file: 1 new, 0 grown, 0 rewritten; 4 bytes copied")
             claude(home, "one\ntwo\n")
-            assert process.stdout.readline().startswith(
-                "1 files: 0 new, 1 grown, 0 rewritten; 4 bytes copied"
-            )
+            assert process.stdout.readline().startswith("1 file: 0 new, 1 grown, 0 rewritten; 4 bytes copied")
             process.send_signal(signal.SIGINT)
             assert process.wait(30) == 130
         finally:

@@ -26,9 +26,7 @@ def write(path: Path, text: str) -> None:
         file.write(text)
 
 
-def another_goes_first(
-    monkeypatch: pytest.MonkeyPatch, where: object, name: str, path: Path, target: Path
-) -> None:
+def another_goes_first(monkeypatch: pytest.MonkeyPatch, where: object, name: str, path: Path, target: Path) -> None:
     """The file grows, and another process has kept that, just before we get to this."""
     real, times = getattr(where, name), 0
 
@@ -43,7 +41,7 @@ def another_goes_first(
     monkeypatch.setattr(where, name, later)
 
 
-def test_a_copy_that_is_ahead_of_who_waited_for_it_is_not_of_another_file(
+def test_a_copy_extended_while_waiting_for_the_lock_is_not_a_new_generation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, target = tmp_path / "file", tmp_path / "copy.jsonl"
@@ -55,7 +53,7 @@ def test_a_copy_that_is_ahead_of_who_waited_for_it_is_not_of_another_file(
     assert (target.read_text(), generations(target)) == ("one\nand\ntwo\n", [])
 
 
-def test_a_sealed_copy_that_another_is_through_with_goes_on(
+def test_a_sealed_copy_extended_by_another_process_is_not_a_new_generation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, target = tmp_path / "file", tmp_path / "copy.jsonl"

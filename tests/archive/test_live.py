@@ -32,19 +32,15 @@ def archive(sandbox: Sandbox, *options: str) -> str:
 
 
 @pytest.mark.needs("claude")
-def test_a_session_that_was_deleted_and_put_back_is_resumed(sandbox: Sandbox) -> None:
+def test_claude_code_resumes_a_deleted_and_restored_session(sandbox: Sandbox) -> None:
     with FakeAPI(answers({"text": "I will remember 4711."}, {"text": "It was 4711."})) as api:
-        first = json.loads(
-            run_claude(sandbox, api.url, "-p", "Remember 4711", "--output-format", "json").stdout
-        )
+        first = json.loads(run_claude(sandbox, api.url, "-p", "Remember 4711", "--output-format", "json").stdout)
         archive(sandbox, "--seal-after", "1s")
         shutil.rmtree(sandbox.home / ".claude" / "projects")
         lost = run_claude(sandbox, api.url, "-p", "What was it?", "--resume", first["session_id"])
         assert lost.exit_code == 1
         shown = archive(sandbox, "--restore", first["session_id"][:8], "--yes")
-        (path,) = [
-            Path(line.removeprefix("write ")) for line in shown.splitlines() if line.endswith(".jsonl")
-        ]
+        (path,) = [Path(line.removeprefix("write ")) for line in shown.splitlines() if line.endswith(".jsonl")]
         assert path.is_relative_to(sandbox.home / ".claude" / "projects")
         done = run_claude(
             sandbox, api.url, "-p", "What was it?", "--resume", first["session_id"], "--output-format", "json"
@@ -120,7 +116,7 @@ def state_of(database: Path) -> tuple[dict[str, bytes], int]:
 
 @pytest.mark.long
 @pytest.mark.needs("opencode")
-def test_opencode_imports_a_session_that_was_deleted_and_goes_on_with_it(sandbox: Sandbox) -> None:
+def test_opencode_imports_and_continues_a_deleted_session(sandbox: Sandbox) -> None:
     """With a sub-agent, a tool that fails, and thinking."""
     scenario = read_scenario(OPENCODE / "scenario.json", {"CWD": str(sandbox.project)})
     database = sandbox.home / ".local" / "share" / "opencode" / "opencode.db"
@@ -159,7 +155,7 @@ def test_opencode_imports_a_session_that_was_deleted_and_goes_on_with_it(sandbox
 
 @pytest.mark.long
 @pytest.mark.needs("opencode")
-def test_opencode_imports_what_is_left_of_a_damaged_session_after_its_database_is_gone(
+def test_opencode_imports_the_intact_rows_of_a_damaged_session(
     sandbox: Sandbox,
 ) -> None:
     database = sandbox.home / ".local" / "share" / "opencode" / "opencode.db"

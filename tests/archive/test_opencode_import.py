@@ -84,7 +84,7 @@ def state_of(path: Path) -> tuple[bytes, list[str], int]:
 # ---------------------------------------------------------------- the document
 
 
-def test_the_document_holds_every_row_as_it_was_stored(database: Path, own: Path) -> None:
+def test_the_document_contains_every_row_as_stored(database: Path, own: Path) -> None:
     messages, parts = rows(database, "message"), rows(database, "part")
     session = rows(database, "session")[MAIN]
     deleted(database, own)
@@ -113,28 +113,24 @@ def test_the_document_holds_every_row_as_it_was_stored(database: Path, own: Path
         ]
 
 
-def test_a_sub_agent_has_a_file_of_its_own_that_names_its_parent(database: Path, own: Path) -> None:
+def test_a_subagent_has_its_own_file_that_names_the_parent(database: Path, own: Path) -> None:
     deleted(database, own)
     restored(own, MAIN)
-    assert sorted(path.name for path in (own / "restored").iterdir()) == sorted(
-        [f"{MAIN}.json", f"{SUB}.json"]
-    )
+    assert sorted(path.name for path in (own / "restored").iterdir()) == sorted([f"{MAIN}.json", f"{SUB}.json"])
     sub = json.loads((own / "restored" / f"{SUB}.json").read_text())
     assert sub["info"]["parentID"] == MAIN
 
 
-def test_the_text_of_a_row_is_copied_character_by_character(database: Path, own: Path) -> None:
+def test_the_text_of_a_row_is_copied_verbatim(database: Path, own: Path) -> None:
     """Numbers that Python would write in another way, and halves of characters, which opencode writes itself."""
     odd = '{ "type":"text", "text":"a\\ud83d \u2028","metadata":{"n":1.0e3,"big":12345678901234567890123,"far":1e999}}'
-    change(
-        database, "UPDATE part SET data = ? WHERE data LIKE '%How many files%' AND session_id = ?", odd, MAIN
-    )
+    change(database, "UPDATE part SET data = ? WHERE data LIKE '%How many files%' AND session_id = ?", odd, MAIN)
     deleted(database, own)
     restored(own, MAIN)
     assert odd[:-1] in (own / "restored" / f"{MAIN}.json").read_text()
 
 
-def test_an_id_inside_the_data_does_not_win_over_the_column(database: Path, own: Path) -> None:
+def test_the_id_column_takes_precedence_over_an_id_in_the_data(database: Path, own: Path) -> None:
     change(
         database,
         """UPDATE message SET data = json_set(data, '$.id', 'msg_wrong', '$.sessionID', 'ses_wrong')
@@ -150,21 +146,21 @@ def test_an_id_inside_the_data_does_not_win_over_the_column(database: Path, own:
 # ---------------------------------------------------------------- nothing of others is written to
 
 
-def test_the_database_keeps_its_bytes_and_gets_no_file_beside_it(database: Path, own: Path) -> None:
+def test_restore_does_not_change_the_database_or_add_files_beside_it(database: Path, own: Path) -> None:
     deleted(database, own)
     before = state_of(database)
     restored(own, MAIN)
     assert state_of(database) == before
 
 
-def test_a_database_that_is_gone_is_not_made_again(database: Path, own: Path) -> None:
+def test_restore_does_not_recreate_a_missing_database(database: Path, own: Path) -> None:
     archive_all(own)
     shutil.rmtree(database.parent)
     assert restored(own, FORK)["info"]["id"] == FORK
     assert not database.parent.exists()
 
 
-def test_the_archived_copy_keeps_its_bytes(database: Path, own: Path) -> None:
+def test_restore_does_not_change_the_archived_copy(database: Path, own: Path) -> None:
     deleted(database, own)
     (copy,) = (own / "archive").rglob("opencode.db")
     before = state_of(copy)
@@ -172,14 +168,14 @@ def test_the_archived_copy_keeps_its_bytes(database: Path, own: Path) -> None:
     assert state_of(copy) == before
 
 
-def test_nothing_is_written_for_a_session_that_opencode_has(database: Path, own: Path) -> None:
+def test_nothing_is_written_for_a_session_that_opencode_still_has(database: Path, own: Path) -> None:
     archive_all(own)
     done = archive("--restore", MAIN, "--yes")
-    assert (done.stdout, done.stderr) == ("", f"nothing to do: opencode has session {MAIN}\n")
+    assert (done.stdout, done.stderr) == ("", f"nothing to do: opencode still has session {MAIN}\n")
     assert not (own / "restored").exists()
 
 
-def test_only_the_sessions_that_lack_something_are_written(database: Path, own: Path) -> None:
+def test_only_incomplete_sessions_are_written(database: Path, own: Path) -> None:
     """To import the others again would move them to another folder."""
     archive_all(own)
     change(database, "DELETE FROM part WHERE id = (SELECT max(id) FROM part WHERE session_id = ?)", SUB)
@@ -187,7 +183,7 @@ def test_only_the_sessions_that_lack_something_are_written(database: Path, own: 
     assert [path.name for path in (own / "restored").iterdir()] == [f"{SUB}.json"]
 
 
-def test_a_database_that_cannot_be_read_does_not_stop_a_restore(database: Path, own: Path) -> None:
+def test_an_unreadable_database_does_not_prevent_a_restore(database: Path, own: Path) -> None:
     archive_all(own)
     database.write_bytes(b"damaged" * 1000)
     before = state_of(database)
@@ -198,7 +194,7 @@ def test_a_database_that_cannot_be_read_does_not_stop_a_restore(database: Path, 
 # ---------------------------------------------------------------- files and commands
 
 
-def test_the_files_are_private_and_a_second_restore_keeps_them(database: Path, own: Path) -> None:
+def test_restored_files_are_private_and_a_second_restore_keeps_them(database: Path, own: Path) -> None:
     deleted(database, own)
     first = archive("--restore", MAIN, "--yes")
     path = own / "restored" / f"{MAIN}.json"
@@ -208,10 +204,10 @@ def test_the_files_are_private_and_a_second_restore_keeps_them(database: Path, o
     again = archive("--restore", MAIN, "--yes")
     assert state_of(path) == before
     assert first.stdout.splitlines()[-2:] == again.stdout.splitlines()[-2:]
-    assert f"keep {path}, which is the same" in again.stdout
+    assert f"keep {path}, which is identical" in again.stdout
 
 
-def test_a_file_with_that_name_is_not_overwritten(database: Path, own: Path, tmp_path: Path) -> None:
+def test_an_existing_file_is_not_overwritten(database: Path, own: Path, tmp_path: Path) -> None:
     deleted(database, own)
     folder = tmp_path / "named"
     folder.mkdir()
@@ -224,9 +220,7 @@ def test_a_file_with_that_name_is_not_overwritten(database: Path, own: Path, tmp
     assert f"{MAIN}-3.json" in done.stdout
 
 
-def test_a_link_in_the_place_of_our_own_folder_is_not_followed(
-    database: Path, own: Path, tmp_path: Path
-) -> None:
+def test_a_link_in_place_of_the_restore_folder_is_not_followed(database: Path, own: Path, tmp_path: Path) -> None:
     deleted(database, own)
     (tmp_path / "elsewhere").mkdir()
     (own / "restored").symlink_to(tmp_path / "elsewhere")
@@ -255,17 +249,15 @@ def test_the_commands_to_run_next_are_printed_in_80_columns(database: Path, own:
     ]
 
 
-def test_a_folder_that_is_gone_is_not_entered_but_named(database: Path, own: Path) -> None:
+def test_a_missing_project_folder_is_reported_and_not_entered(database: Path, own: Path) -> None:
     change(database, "UPDATE session SET directory = '/nowhere/$(id)'")
     deleted(database, own)
     done = archive("--restore", MAIN, "--yes")
     assert "cd " not in done.stdout
-    assert "/nowhere/$(id) is not there: run the commands in the folder" in done.stderr
+    assert "/nowhere/$(id) does not exist: run the commands in the folder" in done.stderr
 
 
-def test_a_folder_with_a_hostile_name_is_one_word_for_the_shell(
-    database: Path, own: Path, tmp_path: Path
-) -> None:
+def test_a_folder_with_a_hostile_name_is_quoted_for_the_shell(database: Path, own: Path, tmp_path: Path) -> None:
     folder = tmp_path / "a;touch $HOME'b"
     folder.mkdir()
     change(database, "UPDATE session SET directory = ?", str(folder))
@@ -274,7 +266,7 @@ def test_a_folder_with_a_hostile_name_is_one_word_for_the_shell(
     assert shlex.split(line) == ["cd", str(folder)]
 
 
-def test_json_says_the_same(database: Path, own: Path) -> None:
+def test_json_output_lists_files_and_next_commands(database: Path, own: Path) -> None:
     deleted(database, own)
     report = json.loads(archive("--restore", FORK, "--yes", "--json").stdout)
     path = str(own / "restored" / f"{FORK}.json")
@@ -290,7 +282,7 @@ def test_json_says_the_same(database: Path, own: Path) -> None:
     assert again == {**report, "files": [{"path": path, "state": "there"}]}
 
 
-def test_without_a_yes_nothing_is_written(database: Path, own: Path) -> None:
+def test_nothing_is_written_without_confirmation(database: Path, own: Path) -> None:
     deleted(database, own)
     line = [sys.executable, "-m", "agent_logger", "archive", "--restore", MAIN]
     refused = subprocess.run(line, input="n\n", capture_output=True, text=True, check=False)
@@ -299,7 +291,7 @@ def test_without_a_yes_nothing_is_written(database: Path, own: Path) -> None:
     assert not (own / "restored").exists()
 
 
-def test_to_is_for_agents_that_import(home: Path, own: Path, tmp_path: Path) -> None:
+def test_the_to_option_is_only_for_agents_with_an_import(home: Path, own: Path, tmp_path: Path) -> None:
     session = "707575f7-6966-4682-abc3-e62e1560a136"
     path = home / ".claude" / "projects" / "-p" / f"{session}.jsonl"
     path.parent.mkdir(parents=True)
@@ -307,7 +299,7 @@ def test_to_is_for_agents_that_import(home: Path, own: Path, tmp_path: Path) -> 
     archive_all(own)
     done = archive("--restore", session, "--to", tmp_path, code=2)
     assert "--to is for sessions of opencode" in done.stderr
-    assert "--to needs --restore" in archive("--to", tmp_path, code=2).stderr
+    assert "--to works only with --restore" in archive("--to", tmp_path, code=2).stderr
 
 
 # ---------------------------------------------------------------- hostile and old rows
@@ -319,9 +311,7 @@ BROKEN = [
     pytest.param("[1]", "an array", id="an array"),
     pytest.param('{"type":"text"', "not a JSON object", id="cut"),
     pytest.param('{"type":"text","text":NaN}', "not a JSON object", id="not a number"),
-    pytest.param(
-        '{"type":"text","text":' + "[" * 50_000 + "]" * 50_000 + "}", "not a JSON object", id="nested"
-    ),
+    pytest.param('{"type":"text","text":' + "[" * 50_000 + "]" * 50_000 + "}", "not a JSON object", id="nested"),
     pytest.param('{"type":"text"}', "opencode import refuses it", id="no text"),
     pytest.param('{"type":"text","text":null}', "opencode import refuses it", id="null"),
     pytest.param('{"text":"x"}', "no `type`", id="no type"),
@@ -332,7 +322,7 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("data", "reason"), BROKEN)
-def test_a_part_that_the_import_would_refuse_is_left_out_and_named(
+def test_a_part_that_the_import_would_reject_is_left_out_and_reported(
     database: Path, own: Path, data: object, reason: str
 ) -> None:
     name = next(key for key, row in rows(database, "part").items() if row["session_id"] == FORK)
@@ -355,7 +345,7 @@ def test_a_message_that_cannot_be_imported_is_left_out_with_its_parts(database: 
     deleted(database, own)
     report = json.loads(archive("--restore", FORK, "--yes", "--json").stdout)
     jsonschema = pytest.importorskip("jsonschema")
-    schema = json.loads((DATA.parents[2] / "docs/schemas/restore.json").read_text())
+    schema = json.loads((DATA.parents[2] / "src/agent_logger/schemas/restore.json").read_text())
     jsonschema.Draft202012Validator(schema).validate(report)
     document = json.loads(Path(report["files"][0]["path"]).read_text())
     assert [message["info"]["id"] for message in document["messages"]] == [names[0], *names[4:]]
@@ -365,7 +355,7 @@ def test_a_message_that_cannot_be_imported_is_left_out_with_its_parts(database: 
     assert "its message is not in the document" in reasons.values()
 
 
-def test_a_session_without_messages_is_still_one(database: Path, own: Path) -> None:
+def test_a_session_without_messages_is_restored(database: Path, own: Path) -> None:
     change(database, "DELETE FROM part WHERE session_id = ?", FORK)
     change(database, "DELETE FROM message WHERE session_id = ?", FORK)
     deleted(database, own)
@@ -388,7 +378,7 @@ def test_broken_columns_of_the_session_are_left_out(database: Path, own: Path) -
     assert info["title"] == "\ufffd"
 
 
-def test_columns_that_an_older_database_lacks_are_no_fault(database: Path, own: Path) -> None:
+def test_columns_missing_in_an_older_database_are_not_an_error(database: Path, own: Path) -> None:
     for column in ("tokens_input", "cost", "agent", "model", "path", "workspace_id", "metadata"):
         with closing(sqlite3.connect(database)) as made:
             made.execute(f"ALTER TABLE session DROP COLUMN {column}")
@@ -399,14 +389,14 @@ def test_columns_that_an_older_database_lacks_are_no_fault(database: Path, own: 
 
 
 @pytest.mark.parametrize("name", ["../../evil", "ses_/../x", "abc", "ses_" + "a" * 300, "ses_\n"])
-def test_an_id_that_is_no_name_of_a_file_becomes_none(database: Path, own: Path, name: str) -> None:
+def test_an_id_that_is_not_a_safe_file_name_is_refused(database: Path, own: Path, name: str) -> None:
     for table, column in (("session", "id"), ("message", "session_id"), ("part", "session_id")):
         with closing(sqlite3.connect(database)) as made, made:
             made.execute(f"UPDATE {table} SET {column} = ? WHERE {column} = ?", (name, FORK))
     change(database, "UPDATE session SET id = ? WHERE id = ?", f"{name}/sub", SUB)
     deleted(database, own)
     done = archive(f"--restore={name}", "--yes", code=1)
-    assert "is none that opencode gives to a session" in done.stderr
+    assert "is not a session id of opencode" in done.stderr
     report = json.loads(archive("--restore", MAIN, "--yes", "--json").stdout)
     assert [Path(file["path"]).name for file in report["files"]] == [f"{MAIN}.json"]
     assert [row["row"] for row in report["left_out"]] == ["session"]
@@ -452,9 +442,7 @@ FIELDS = st.dictionaries(
     st.sampled_from(["role", "type", "text", "time", "state", "tokens", "agent", "model", "id", "sessionID"]),
     VALUES | st.sampled_from(["user", "assistant", "text", "tool", "step-finish"]),
 )
-DATA_VALUES = (
-    st.none() | st.integers() | st.binary() | FIELDS.map(lambda it: json.dumps(it).encode()) | st.text()
-)
+DATA_VALUES = st.none() | st.integers() | st.binary() | FIELDS.map(lambda it: json.dumps(it).encode()) | st.text()
 ROWS = st.fixed_dictionaries(
     {"table": st.sampled_from(["session", "message", "part", "other"])},
     optional={
@@ -472,7 +460,7 @@ ROWS = st.fixed_dictionaries(
 
 
 @given(st.lists(ROWS, max_size=8))
-def test_whatever_is_in_the_rows_the_document_is_json_in_the_shape_of_an_export(entries: list[Any]) -> None:
+def test_malformed_rows_still_give_a_valid_export_document(entries: list[Any]) -> None:
     every = [{"table": "session"}, *entries]
     file = File("ses_1", [JsonEntry(number, 0, row, b"") for number, row in enumerate(every, 1)])
     document = json.loads(import_document(file).data, parse_constant=pytest.fail)
@@ -491,7 +479,7 @@ restore.carry_out(restore.plan(home, restore.find(home, sys.argv[2])))
 """
 
 
-def test_a_kill_while_a_document_is_written_leaves_none_under_its_name(database: Path, own: Path) -> None:
+def test_a_kill_during_writing_leaves_no_partial_document_under_its_final_name(database: Path, own: Path) -> None:
     deleted(database, own)
     killed = subprocess.run([sys.executable, "-c", KILLED, str(own), FORK], check=False)
     assert killed.returncode == -signal.SIGKILL

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from agent_logger.catalog.catalog import Catalog
-from agent_logger.catalog.ledger.ledger import LedgerRow
+from agent_logger.catalog.ledger.rows import LedgerRow
 from agent_logger.catalog.summary import Hit, SessionSummary
 
 ID = "{:08x}-1111-4111-8111-111111111111"

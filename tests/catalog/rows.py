@@ -5,7 +5,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from agent_logger.catalog.ledger.ledger import Ledger, LedgerRow
+from agent_logger.catalog.ledger.ledger import Ledger
+from agent_logger.catalog.ledger.rows import LedgerRow
 from agent_logger.model.responses import ModelResponse
 from agent_logger.model.session import MAIN, Usage
 
@@ -24,12 +25,11 @@ PLAIN = ModelResponse(
     thread=MAIN,
     final=True,
     reported_cost_usd=None,
-    witness="transcript",
 )
 
 
-def response(**said: Any) -> ModelResponse:
-    return replace(PLAIN, **said)
+def response(*, witness: Any = "transcript", **facts: Any) -> ModelResponse:
+    return replace(PLAIN, witnesses=frozenset({witness}), **facts)
 
 
 def at(seconds: float) -> datetime:

@@ -20,7 +20,7 @@ def turns(catalog: Catalog) -> int:
 
 
 @pytest.mark.parametrize("first", [0, 50], ids=["nothing yet", "half of the first line"])
-def test_a_rollout_is_read_when_its_first_line_is_there(home: Path, first: int) -> None:
+def test_a_rollout_is_read_once_its_first_line_is_complete(home: Path, first: int) -> None:
     file = home / ".codex/sessions/2026/11/15" / ROLLOUT.name
     file.parent.mkdir(parents=True)
     file.write_bytes(ROLLOUT.read_bytes()[:first])
@@ -32,7 +32,7 @@ def test_a_rollout_is_read_when_its_first_line_is_there(home: Path, first: int) 
 
 
 @pytest.mark.parametrize("left", [0, 50], ids=["nothing", "half of the first line"])
-def test_a_rollout_that_has_lost_its_first_line_is_none(home: Path, left: int) -> None:
+def test_a_rollout_without_its_first_line_is_not_a_session(home: Path, left: int) -> None:
     file = home / ".codex/sessions/2026/11/15" / ROLLOUT.name
     file.parent.mkdir(parents=True)
     file.write_bytes(ROLLOUT.read_bytes())
@@ -43,7 +43,7 @@ def test_a_rollout_that_has_lost_its_first_line_is_none(home: Path, left: int) -
         assert catalog.sessions() == []
 
 
-def test_a_sub_agent_is_its_sessions_when_its_first_line_is_there(home: Path) -> None:
+def test_a_subagent_is_counted_once_its_first_line_is_complete(home: Path) -> None:
     session = ID.format(1)
     folder = home / ".claude/projects/-p"
     folder.mkdir(parents=True)
@@ -58,7 +58,7 @@ def test_a_sub_agent_is_its_sessions_when_its_first_line_is_there(home: Path) ->
         assert turns(catalog) == 2
 
 
-def test_files_that_have_said_whose_they_are_are_not_asked_again(home: Path) -> None:
+def test_identified_files_are_not_opened_again(home: Path) -> None:
     file = home / ".local/share/opencode/storage/session/global/ses_1.json"
     file.parent.mkdir(parents=True)
     file.write_text('{"id": "ses_1"}')

@@ -18,6 +18,7 @@ import pytest
 from _corpus import Session as Made
 from _corpus import fill, write
 from agent_logger import Catalog, Filter
+from agent_logger.agents.registry import located
 from agent_logger.archive.layout import FOLDER_FILE, archive_path
 from agent_logger.archive.run import archive_all
 from agent_logger.catalog.ledger.metrics import count_tool_calls, metrics_of
@@ -56,7 +57,7 @@ def truth(sessions: list[Made]) -> Usage:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_totals_are_the_truth_cold_warm_and_by_every_key(home: Path, catalog: Catalog, seed: int) -> None:
+def test_totals_are_correct_cold_and_warm_for_every_grouping(home: Path, catalog: Catalog, seed: int) -> None:
     sessions = fill(home / ".claude", 2, seed)
     for asked in (catalog, catalog, Catalog.open(catalog.home)):
         assert asked.total().usage == truth(sessions)
@@ -73,15 +74,14 @@ def test_totals_are_the_truth_cold_warm_and_by_every_key(home: Path, catalog: Ca
 
 
 @pytest.mark.needs("ccusage")
-def test_tokens_are_those_that_ccusage_tells(home: Path, catalog: Catalog) -> None:
+def test_tokens_match_ccusage(home: Path, catalog: Catalog) -> None:
     fill(home / ".claude", 2, 3)
     theirs = ccusage(home / ".claude")
     for asked in (catalog, Catalog.open(catalog.home)):
         ours = asked.usage("model")
         for model in {model for _, model in theirs}:
             tokens = [
-                sum(it)
-                for it in zip(*(told for (_, it), (told, _) in theirs.items() if it == model), strict=True)
+                sum(it) for it in zip(*(told for (_, it), (told, _) in theirs.items() if it == model), strict=True)
             ]
             usage = ours[model].usage
             assert tokens == [
@@ -92,14 +92,14 @@ def test_tokens_are_those_that_ccusage_tells(home: Path, catalog: Catalog) -> No
             ]
 
 
-def test_it_is_over_the_home_that_commands_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_catalog_uses_the_configured_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AGENT_LOGGER_HOME", str(tmp_path / "elsewhere"))
     with Catalog.open() as catalog:
         assert catalog.home == tmp_path / "elsewhere"
 
 
 @pytest.mark.parametrize(("original", "copy"), [(ONE, TWO), (TWO, ONE)])
-def test_a_fork_has_a_parent_and_pays_only_for_what_is_new(
+def test_a_fork_has_a_parent_and_counts_only_its_new_turns(
     home: Path, catalog: Catalog, original: str, copy: str
 ) -> None:
     """Whatever they are called: the copies have the times of what they were made of."""
@@ -116,9 +116,7 @@ def test_a_fork_has_a_parent_and_pays_only_for_what_is_new(
     assert (left.id, left.parent, left.turns) == (copy, None, 3), "what it had copied is its own now"
 
 
-def test_a_session_that_the_wire_and_a_transcript_saw_is_one(
-    home: Path, kept: Path, catalog: Catalog
-) -> None:
+def test_a_session_recorded_by_wire_and_transcript_is_listed_once(home: Path, kept: Path, catalog: Catalog) -> None:
     from tests.logs.wire_log.wire_records import talk
 
     spoken = talk("claude-cli/2.1.325/multi_input_replay")
@@ -143,7 +141,7 @@ def test_a_session_that_the_wire_and_a_transcript_saw_is_one(
     assert catalog.calls(seen.id)
 
 
-def test_a_branch_without_a_clients_id_is_a_session_with_a_parent(
+def test_a_branch_without_a_client_session_id_is_a_session_with_a_parent(
     home: Path, kept: Path, catalog: Catalog
 ) -> None:
     folder = home / "logs" / "anthropic"
@@ -161,7 +159,7 @@ def test_a_branch_without_a_clients_id_is_a_session_with_a_parent(
     assert [it.usage for it in after.sessions] == [it.usage for it in before.sessions]
 
 
-def test_a_branch_that_is_there_before_its_parent_is_told_with_it_once_that_has_come(
+def test_a_branch_indexed_before_its_parent_is_joined_to_the_parent_later(
     home: Path, kept: Path, catalog: Catalog, tmp_path: Path
 ) -> None:
     folder = home / "logs" / "anthropic"
@@ -179,7 +177,7 @@ def test_a_branch_that_is_there_before_its_parent_is_told_with_it_once_that_has_
     assert all_of(catalog).sessions == alone.sessions
 
 
-def test_tool_calls_are_counted_as_they_are_listed(home: Path, catalog: Catalog) -> None:
+def test_tool_call_counts_match_the_listed_tool_calls(home: Path, catalog: Catalog) -> None:
     fill(home / ".claude", 1, 4)
     claude_file(home, ONE, tool(1, ONE, "Bash", {"command": "ls"}, "no", failed=True))
     for it in catalog.sessions():
@@ -213,7 +211,7 @@ def opened_below(folder: str) -> Iterator[list[str]]:
         watching = False
 
 
-def test_what_is_unchanged_is_not_opened(home: Path, catalog: Catalog) -> None:
+def test_unchanged_files_are_not_opened(home: Path, catalog: Catalog) -> None:
     fill(home / ".claude", 2)
     first = catalog.refresh()
     assert first.changed == first.sources > 10
@@ -227,16 +225,20 @@ def test_what_is_unchanged_is_not_opened(home: Path, catalog: Catalog) -> None:
         assert asked.refresh().files_opened == 0
 
 
-def test_what_only_the_archive_has_is_not_opened_either(home: Path, catalog: Catalog) -> None:
+def test_unchanged_archived_files_are_not_opened(home: Path, catalog: Catalog) -> None:
     for tree in TREES:
         shutil.copytree(tree, home, dirs_exist_ok=True)
     database(home)
     archive_all(catalog.home)
-    for folder in (".claude", ".codex", ".gemini", ".local", ".pi"):
-        shutil.rmtree(home / folder, ignore_errors=True)
     catalog.index()
     agents = {it.agent for it in catalog.sessions()}
-    assert agents == {"claude-code", "codex", "gemini-cli", "opencode", "pi"}
+    assert len(agents) > 8
+    for _, location in located():
+        for folder in location.default:
+            shutil.rmtree(home / folder, ignore_errors=True)
+    catalog.refresh()
+    catalog.index()
+    assert {it.agent for it in catalog.sessions()} == agents
     kept = str(archive_path(catalog.home))
     with opened_below(kept) as opened:
         done = catalog.refresh()
@@ -249,9 +251,7 @@ def test_what_only_the_archive_has_is_not_opened_either(home: Path, catalog: Cat
 
 
 @pytest.mark.parametrize("folder", ["", f"{ONE}/subagents"], ids=["beside", "below"])
-def test_a_sub_agent_that_is_kept_later_than_its_session_counts(
-    home: Path, catalog: Catalog, folder: str
-) -> None:
+def test_a_subagent_archived_later_than_its_session_is_counted(home: Path, catalog: Catalog, folder: str) -> None:
     main = claude_file(home, ONE, [user(1, "go", ONE), assistant(2, "one", ONE)])
     archive_all(catalog.home)
     main.unlink()
@@ -266,9 +266,7 @@ def test_a_sub_agent_that_is_kept_later_than_its_session_counts(
         assert catalog.total().responses == number - 1
 
 
-def test_a_line_more_is_read_on_with_a_few_bytes_however_long_the_file_is(
-    home: Path, catalog: Catalog
-) -> None:
+def test_only_the_bytes_of_a_new_line_are_read_from_a_long_file(home: Path, catalog: Catalog) -> None:
     long = [assistant(number, "word " * 400, ONE) for number in range(1, 800)]
     path = claude_file(home, ONE, long)
     fill(home / ".claude", 1)
@@ -292,9 +290,7 @@ def long_session(home: Path, megabytes: int) -> Path:
     return claude_file(home, ONE, [lines[0], *at])
 
 
-def test_a_line_more_in_a_long_session_is_read_on_for_its_title_and_its_texts_too(
-    home: Path, catalog: Catalog
-) -> None:
+def test_indexing_a_new_line_of_a_long_session_reads_few_bytes(home: Path, catalog: Catalog) -> None:
     path = long_session(home, 50)
     assert path.stat().st_size > 45e6
     catalog.index()
@@ -317,15 +313,15 @@ def test_a_line_more_in_a_long_session_is_read_on_for_its_title_and_its_texts_to
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_what_was_read_piece_by_piece_is_what_is_read_at_once(home: Path, tmp_path: Path, seed: int) -> None:
+def test_files_read_in_pieces_give_the_same_catalog_as_files_read_at_once(
+    home: Path, tmp_path: Path, seed: int
+) -> None:
     """Cut anywhere, also within a line, and read in between."""
     rng = random.Random(seed)
     made = tmp_path / "made"
     fill(made, 0.3, seed)
     whole = {path: path.read_bytes() for path in sorted(made.rglob("*.jsonl"))}
-    cuts = {
-        path: [*sorted(rng.randrange(len(data)) for _ in range(4)), len(data)] for path, data in whole.items()
-    }
+    cuts = {path: [*sorted(rng.randrange(len(data)) for _ in range(4)), len(data)] for path, data in whole.items()}
     catalog = Catalog.open(home / ".agent-logger")
     for step in range(5):
         for path, data in whole.items():
@@ -339,7 +335,7 @@ def test_what_was_read_piece_by_piece_is_what_is_read_at_once(home: Path, tmp_pa
     assert all_of(catalog) == all_of(made_anew(catalog.home, tmp_path / "anew"))
 
 
-def test_a_file_that_was_written_anew_or_cut_is_read_anew(home: Path, catalog: Catalog) -> None:
+def test_a_rewritten_or_truncated_file_is_read_again(home: Path, catalog: Catalog) -> None:
     path = claude_file(home, ONE, [assistant(number, "one", ONE) for number in range(1, 9)])
     assert catalog.total().responses == 8
     lines = path.read_bytes().split(b"\n")
@@ -349,13 +345,11 @@ def test_a_file_that_was_written_anew_or_cut_is_read_anew(home: Path, catalog: C
     path.write_bytes(b"")
     claude_file(home, ONE, [assistant(number, "two", ONE) for number in range(20, 40)])
     catalog.refresh()
-    assert {row.message_id for row in catalog.ledger()} == {
-        f"msg_01{number:022d}" for number in range(20, 40)
-    }
+    assert {row.message_id for row in catalog.ledger()} == {f"msg_01{number:022d}" for number in range(20, 40)}
 
 
 @pytest.mark.parametrize("folder", ["", f"{ONE}/subagents"], ids=["beside", "below"])
-def test_a_sub_agent_whose_file_is_cut_or_gone_is_not_counted_any_more(
+def test_turns_of_a_truncated_or_deleted_subagent_file_are_not_counted(
     home: Path, catalog: Catalog, folder: str
 ) -> None:
     main = claude_file(home, ONE, [user(1, "go", ONE), assistant(2, "one", ONE)])
@@ -373,7 +367,7 @@ def test_a_sub_agent_whose_file_is_cut_or_gone_is_not_counted_any_more(
     assert {it.thread for it in catalog.ledger()} == {"main"}
 
 
-def test_tools_are_those_that_the_session_still_tells_of(home: Path, catalog: Catalog) -> None:
+def test_tool_usage_follows_the_current_content_of_the_session(home: Path, catalog: Catalog) -> None:
     text, (call, _) = assistant(2, "one", ONE, stop_reason=None), tool(2, ONE, "Bash", {}, "")
     path = claude_file(home, ONE, [user(1, "go", ONE), text])
     cut = path.read_bytes()
@@ -387,7 +381,7 @@ def test_tools_are_those_that_the_session_still_tells_of(home: Path, catalog: Ca
     assert list(catalog.usage("tool")) == [None]
 
 
-def test_the_version_is_another_one_after_a_change_and_the_same_without(home: Path, catalog: Catalog) -> None:
+def test_the_version_increases_only_after_a_change(home: Path, catalog: Catalog) -> None:
     claude_file(home, ONE, [assistant(1, "one", ONE)])
     catalog.sessions()
     version = catalog.version
@@ -421,9 +415,7 @@ FILTERS: list[tuple[Filter, set[str]]] = [
 
 
 @pytest.mark.parametrize(("wanted", "found"), FILTERS)
-def test_sessions_can_be_asked_for_by_what_they_are(
-    home: Path, catalog: Catalog, wanted: Filter, found: set[str]
-) -> None:
+def test_sessions_can_be_filtered(home: Path, catalog: Catalog, wanted: Filter, found: set[str]) -> None:
     claude_file(home, ONE, [user(1, "Fix the Timer", ONE), assistant(2, "yes", ONE)])
     claude_file(
         home,
@@ -434,7 +426,7 @@ def test_sessions_can_be_asked_for_by_what_they_are(
     assert catalog.count(wanted) == len(found)
 
 
-def test_the_order_and_the_page_can_be_chosen(home: Path, catalog: Catalog) -> None:
+def test_sessions_can_be_sorted_and_paged(home: Path, catalog: Catalog) -> None:
     fill(home / ".claude", 1)
     keys: dict[Order, Callable[..., float]] = {
         "cost": lambda it: it.cost.nano_usd or 0,
@@ -450,7 +442,7 @@ def test_the_order_and_the_page_can_be_chosen(home: Path, catalog: Catalog) -> N
     assert [it.id for it in catalog.sessions(limit=3, offset=2)] == every[2:5]
 
 
-def test_a_session_is_called_by_its_id_a_beginning_of_it_or_its_path(home: Path, catalog: Catalog) -> None:
+def test_a_session_is_resolved_by_id_prefix_or_path(home: Path, catalog: Catalog) -> None:
     path = claude_file(home, ONE, [user(1, "one", ONE)])
     claude_file(home, TWO, [user(1, "two", TWO)])
     assert catalog.resolve(ONE) == catalog.resolve("00000001") == catalog.resolve(str(path)) == [ONE]
@@ -461,14 +453,14 @@ def test_a_session_is_called_by_its_id_a_beginning_of_it_or_its_path(home: Path,
     assert catalog.session("0000000") is None
 
 
-def test_a_session_whose_last_event_was_just_now_is_live(home: Path, catalog: Catalog) -> None:
+def test_a_session_with_a_recent_last_event_is_live(home: Path, catalog: Catalog) -> None:
     now = datetime.now(UTC)
     claude_file(home, ONE, [user(1, "a copy of an old file", ONE)])
     claude_file(home, TWO, [{**user(1, "two", TWO), "timestamp": now.isoformat()}])
     assert [it.id for it in catalog.sessions(Filter(live=True))] == [TWO]
 
 
-def test_readers_are_not_blocked_by_whoever_writes(home: Path, catalog: Catalog) -> None:
+def test_readers_are_not_blocked_by_a_writer(home: Path, catalog: Catalog) -> None:
     fill(home / ".claude", 1)
     catalog.index()
     ended, failures = threading.Event(), []
@@ -496,7 +488,7 @@ def test_readers_are_not_blocked_by_whoever_writes(home: Path, catalog: Catalog)
     assert catalog.problem is None
 
 
-def test_a_corpus_is_found_by_its_own_truth_after_every_file(home: Path, catalog: Catalog) -> None:
+def test_totals_match_the_corpus_after_each_added_file(home: Path, catalog: Catalog) -> None:
     sessions = fill(home / "elsewhere", 1, 7)
     told = [it.message_id for session in sessions for it in session.responses]
     assert len(set(told)) < len(told), "there are forks, and they come later than what they copy"
@@ -506,7 +498,7 @@ def test_a_corpus_is_found_by_its_own_truth_after_every_file(home: Path, catalog
         assert catalog.total().usage == truth(sessions[:count])
 
 
-def test_names_that_are_no_unicode_are_listed_too(home: Path, catalog: Catalog) -> None:
+def test_files_with_names_that_are_not_unicode_are_listed(home: Path, catalog: Catalog) -> None:
     folder = os.fsencode(home / ".claude" / "projects") + b"/-p-\xff\xfe"
     os.makedirs(folder)
     path = folder + b"/" + ONE.encode() + b".jsonl"
@@ -519,7 +511,7 @@ def test_names_that_are_no_unicode_are_listed_too(home: Path, catalog: Catalog) 
     assert [hit.session for hit in catalog.search("one")] == [ONE]
 
 
-def test_what_the_client_says_stands_beside_what_was_billed(home: Path, catalog: Catalog) -> None:
+def test_the_cost_reported_by_the_client_is_separate_from_the_computed_cost(home: Path, catalog: Catalog) -> None:
     claude_file(home, ONE, [assistant(1, "one", ONE)])
     claude_file(home, ONE, [{"type": "cost-state", "sessionId": ONE, "totalCostUSD": 1.25}])
     summary = catalog.summary(ONE)
@@ -528,7 +520,7 @@ def test_what_the_client_says_stands_beside_what_was_billed(home: Path, catalog:
     assert summary.cost.usd != 1.25
 
 
-def test_the_first_list_is_in_the_order_of_all_later_ones(home: Path, catalog: Catalog) -> None:
+def test_the_first_list_has_the_same_order_as_later_lists(home: Path, catalog: Catalog) -> None:
     """Whose file was written to just now, though what it tells of was long ago, is not the newest."""
     claude_file(home, TWO, [assistant(50, "new", TWO)])
     claude_file(home, ONE, [user(1, "old", ONE)])
@@ -537,7 +529,7 @@ def test_the_first_list_is_in_the_order_of_all_later_ones(home: Path, catalog: C
     assert [it.id for it in catalog.sessions(limit=1)] == [TWO]
 
 
-def test_a_home_whose_name_is_no_text_is_one_like_others(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_home_with_a_name_that_is_not_utf8_is_supported(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     odd = Path(os.fsdecode(os.fsencode(home) + b"-\xff\xfe"))
     monkeypatch.setenv("HOME", str(odd))
     main = claude_file(odd, ONE, [user(1, "go", ONE)])

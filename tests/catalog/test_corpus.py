@@ -12,7 +12,8 @@ import pytest
 
 from _corpus import FIRST_DAY, Corpus, Session, fill, write
 from agent_logger.catalog.catalog import Catalog
-from agent_logger.catalog.ledger.ledger import Ledger, LedgerRow
+from agent_logger.catalog.ledger.ledger import Ledger
+from agent_logger.catalog.ledger.rows import LedgerRow
 from agent_logger.catalog.ledger.totals import total, totals
 from agent_logger.model.prices import price
 from agent_logger.model.session import Usage
@@ -29,7 +30,7 @@ def rows_of(sessions: list[Session]) -> list[LedgerRow]:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_the_ledger_is_the_corpus_truth_in_whatever_order_files_come(seed: int) -> None:
+def test_the_ledger_matches_the_corpus_for_any_order_of_files(seed: int) -> None:
     sessions = list(islice(Corpus(seed).sessions(), 60))
     truth = {it.message_id: it for session in sessions for it in session.responses}
     told = sum(len(session.responses) for session in sessions)
@@ -46,9 +47,7 @@ def test_the_ledger_is_the_corpus_truth_in_whatever_order_files_come(seed: int) 
 
 @pytest.mark.needs("ccusage")
 @pytest.mark.parametrize("seed", SEEDS)
-def test_tokens_and_costs_are_those_that_ccusage_tells(
-    seed: int, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tokens_and_costs_match_ccusage(seed: int, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """To the token, and within a thousandth of the cost, per day and model, both from the files."""
     folder = tmp_path / "claude"
     sessions = fill(folder, 3, seed)

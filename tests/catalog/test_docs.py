@@ -23,13 +23,13 @@ def test_every_example_runs(number: int, home: Path, capsys: pytest.CaptureFixtu
     assert ("Mend the build" in told) or ("Bash" in told), told
 
 
-def test_every_method_is_in_the_table() -> None:
+def test_every_catalog_method_is_documented() -> None:
     for name in dir(Catalog):
         if not name.startswith("_") and name not in ("close", "open"):
             assert f"`{name}" in PAGE or f"{name}(" in PAGE, name
 
 
-def test_the_tables_are_those_of_the_schema() -> None:
+def test_every_table_of_the_schema_is_documented() -> None:
     shown = "\n".join(re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL))
     for schema in (CATALOG, TEXT_INDEX):
         for table in re.findall(r"CREATE (?:TABLE|VIEW) (\w+)", schema.sql):

@@ -3,13 +3,13 @@
 from pathlib import Path
 
 from agent_logger import Catalog
-from agent_logger.home.facts import label_session
+from agent_logger.home.marks import label_session
 from tests.catalog.catalogs import ID, assistant, claude_file, user
 
 ONE, TWO = ID.format(1), ID.format(2)
 
 
-def test_a_label_names_the_session_last_called_so(home: Path) -> None:
+def test_a_label_resolves_to_the_session_labelled_last(home: Path) -> None:
     own = home / ".agent-logger"
     own.mkdir()
     for name in (ONE, TWO):

@@ -32,9 +32,7 @@ def catalog(home: Path) -> Catalog:
     return Catalog.open(kept)
 
 
-def test_what_was_recorded_is_deleted_and_does_not_come_back(
-    home: Path, catalog: Catalog, tmp_path: Path
-) -> None:
+def test_a_removed_session_is_deleted_and_does_not_reappear(home: Path, catalog: Catalog, tmp_path: Path) -> None:
     name = CHAIN.client_id
     assert name
     assert catalog.search("banana")
@@ -53,7 +51,7 @@ def test_what_was_recorded_is_deleted_and_does_not_come_back(
         assert asked.refresh().files_opened == 0, "nor is it read again and again"
 
 
-def test_the_file_of_an_agent_stays_and_is_not_shown(home: Path, catalog: Catalog) -> None:
+def test_removal_keeps_the_file_of_an_agent_and_hides_the_session(home: Path, catalog: Catalog) -> None:
     path = home / ".claude" / "projects" / "-p-shop" / f"{ONE}.jsonl"
     assert catalog.search("zebra")
     before = path.read_bytes()
@@ -65,7 +63,7 @@ def test_the_file_of_an_agent_stays_and_is_not_shown(home: Path, catalog: Catalo
     assert catalog.search("zebra") == []
 
 
-def test_no_word_of_it_is_left_in_the_catalogs_files(home: Path, catalog: Catalog) -> None:
+def test_no_text_of_a_removed_session_remains_in_the_catalog_files(home: Path, catalog: Catalog) -> None:
     claude_file(home, TWO, [user(1, "xylophonist", TWO), assistant(9, "quokka", TWO)])
     assert catalog.search("xylophonist")
     catalog.remove(TWO)
@@ -78,7 +76,7 @@ def test_no_word_of_it_is_left_in_the_catalogs_files(home: Path, catalog: Catalo
         assert b"quokka" not in data, name
 
 
-def test_a_log_that_is_being_written_to_is_not_deleted(home: Path, catalog: Catalog) -> None:
+def test_a_log_in_use_is_not_deleted(home: Path, catalog: Catalog) -> None:
     journal = Journal(home / "logs" / "anthropic", "other", "wire")
     journal.append(calls(3)[0])
     with pytest.raises(StoreError, match="being written to"):
@@ -91,7 +89,7 @@ def test_a_log_that_is_being_written_to_is_not_deleted(home: Path, catalog: Cata
     assert "other" not in {it.id for it in catalog.sessions()}
 
 
-def test_a_removal_that_was_cut_short_is_finished_by_the_next(home: Path, catalog: Catalog) -> None:
+def test_an_interrupted_removal_is_finished_by_the_next_removal(home: Path, catalog: Catalog) -> None:
     left = home / "logs" / "anthropic" / "other.jsonl"
     bury(catalog.home, "other", [left])  # and then the machine stopped
     catalog.refresh()
@@ -102,7 +100,7 @@ def test_a_removal_that_was_cut_short_is_finished_by_the_next(home: Path, catalo
     assert set(tombstones(catalog.home)) == {"other", ONE}
 
 
-def test_what_is_written_later_under_the_name_of_what_was_removed_stays(home: Path, catalog: Catalog) -> None:
+def test_a_log_written_later_under_a_removed_name_is_not_deleted(home: Path, catalog: Catalog) -> None:
     """As an agent of one's own does that goes on with its session."""
     again = home / "logs" / "anthropic" / "other.jsonl"
     catalog.remove("other")
@@ -112,7 +110,7 @@ def test_what_is_written_later_under_the_name_of_what_was_removed_stays(home: Pa
     assert again.read_bytes() == before
 
 
-def test_others_that_shared_its_shard_are_found_again(catalog: Catalog) -> None:
+def test_other_sessions_in_the_shard_of_a_removed_session_are_still_found(catalog: Catalog) -> None:
     before = all_of(catalog, ["zebra"])
     assert before.hits
     catalog.remove("other")
@@ -124,14 +122,14 @@ def test_a_parent_is_not_removed_without_its_branches(home: Path, catalog: Catal
     write_log(home / "logs" / "anthropic", "other_b1", own("other_b1", "other", 1, 3))
     assert catalog.branches("other") == {"other_b1": "other"}
     before = all_of(catalog)
-    with pytest.raises(StoreError, match="other_b1 would lose what other recorded"):
+    with pytest.raises(StoreError, match="other_b1 would lose the part before the fork, which is in the log of other"):
         catalog.remove("other")
     assert all_of(catalog) == before
     catalog.remove("other", "other_b1")
     assert {it.id for it in catalog.sessions()} == {CHAIN.client_id, ONE}
 
 
-def test_facts_are_lines_of_json(catalog: Catalog) -> None:
+def test_facts_are_stored_as_json_lines(catalog: Catalog) -> None:
     catalog.remove(ONE)
     lines = [json.loads(line) for line in (catalog.home / "facts.jsonl").read_text().splitlines()]
     assert [it["type"] for it in lines] == ["log_folder", "tombstone"]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent_logger import Catalog
-from agent_logger.archive.collect import CopyReport
+from agent_logger.archive.collect import ArchiveReport
 from agent_logger.archive.layout import archive_path
 from agent_logger.archive.run import archive_all, seal_archive
 from agent_logger.home.facts import bury
@@ -37,7 +37,7 @@ def kept(own: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("is_sealed", [False, True])
-def test_all_copies_go_and_stay_gone_while_others_stay(home: Path, is_sealed: bool) -> None:
+def test_removal_deletes_all_copies_of_a_session_and_no_others(home: Path, is_sealed: bool) -> None:
     own = home / ".agent-logger"
     write(home, SESSION, LINE % (SESSION, "first"))
     write(home, "agent-1", LINE % (SESSION, "help"), f"{SESSION}/subagents")
@@ -46,7 +46,7 @@ def test_all_copies_go_and_stay_gone_while_others_stay(home: Path, is_sealed: bo
     write(home, SESSION, LINE % (SESSION, "written anew"))
     assert archive_all(own).rewritten == 1
     if is_sealed:
-        seal_archive(own, 0, CopyReport())
+        seal_archive(own, 0, ArchiveReport())
     suffix = ".zst" if is_sealed else ""
     with Catalog.open(own) as catalog:
         catalog.remove(SESSION)
@@ -70,7 +70,7 @@ def test_a_database_of_many_sessions_stays_when_one_of_them_is_removed(home: Pat
         assert [it.id for it in catalog.sessions()] == others
 
 
-def test_a_removed_session_with_a_short_name_keeps_no_other_out_of_the_archive(home: Path) -> None:
+def test_a_removed_session_with_a_short_name_does_not_block_other_sessions(home: Path) -> None:
     own = home / ".agent-logger"
     write(home, SESSION, LINE % (SESSION, "first"))
     bury(own, "p", [])

@@ -270,7 +270,7 @@ def _sorted(found: Any) -> Any:
 @example(seed=1, order=[0, 1, 2, 3])
 @example(seed=1, order=[3, 2, 1, 0])
 @given(seed=st.integers(0, 1 << 32), order=st.permutations(range(4)))
-def test_renamed_sessions_have_the_same_trees_and_sums(
+def test_renamed_sessions_have_the_same_trees_and_totals(
     home: Path, corpus: str, seed: int, order: Sequence[int]
 ) -> None:
     made, kept = home.with_name("made"), home.with_name("told.json")
@@ -302,7 +302,7 @@ def _shape(name: str) -> tuple[str, ...]:
     return name[:-4] if name[0] == "2" else "ses_", str(len(name))
 
 
-def test_the_corpora_are_varied(tmp_path: Path) -> None:
+def test_every_corpus_contains_sessions(tmp_path: Path) -> None:
     """A corpus in which nothing is forked, or that tells nothing, would prove nothing."""
     for name, prepared in CORPORA.items():
         folder = tmp_path / name
@@ -312,7 +312,7 @@ def test_the_corpora_are_varied(tmp_path: Path) -> None:
         assert ids_in(folder), name
 
 
-def test_a_copied_answer_counts_in_the_session_that_it_was_copied_from(home: Path) -> None:
+def test_a_copied_response_counts_in_the_original_session(home: Path) -> None:
     ids_given_again(home)
     trunk, _, two, last = (ID.format(number) for number in (4, 3, 2, 1))
     with Catalog.open(home / ".agent-logger") as catalog:

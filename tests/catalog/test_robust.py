@@ -14,7 +14,7 @@ from _corpus import fill
 from agent_logger import Catalog
 from agent_logger.catalog.database import is_file, is_same_file, open_database, open_in_memory
 from agent_logger.catalog.schema import CATALOG
-from tests.catalog.catalogs import ID, Told, all_of, claude_file, user
+from tests.catalog.catalogs import ID, Told, all_of, assistant, claude_file, made_anew, user
 
 DATABASES = ("catalog.db", "catalog-text.db")
 
@@ -115,9 +115,26 @@ FATES = [
 ]
 
 
+BLOBS = ["x''", "x'00ff'", "zeroblob(1000)", "substr(responses, 1, length(responses) / 2)", "substr(responses, 2)"]
+
+
+@pytest.mark.parametrize("blob", BLOBS)
+def test_stored_responses_that_cannot_be_decoded_are_read_from_the_files_again(
+    home: Path, tmp_path: Path, blob: str
+) -> None:
+    assert asked(home).ledger
+    with closing(sqlite3.connect(home / ".agent-logger" / "catalog.db")) as database, database:
+        database.execute(f"UPDATE source_responses SET responses = {blob}")
+    claude_file(home, OLD, [user(1, "hi", OLD), assistant(2, WORD, OLD)])
+    for path in (home / ".claude" / "projects").rglob("*.jsonl"):
+        with path.open("ab") as file:
+            file.write(b'{"type":"later"}\n')
+    assert asked(home) == all_of(made_anew(home / ".agent-logger", tmp_path / "other"), [WORD])
+
+
 @pytest.mark.parametrize("name", DATABASES)
 @pytest.mark.parametrize("fate", FATES, ids=lambda it: it.__name__)
-def test_a_catalog_that_something_happened_to_gives_the_same_answers(
+def test_a_damaged_or_deleted_catalog_gives_the_same_answers(
     home: Path, name: str, fate: Callable[[Path], None]
 ) -> None:
     before = asked(home)
@@ -142,7 +159,7 @@ def test_a_newer_catalog_is_left_alone(home: Path, name: str) -> None:
         assert database.execute("SELECT count(*) > 5 FROM sqlite_master").fetchone() == (1,)
 
 
-def test_a_catalog_that_is_deleted_while_it_is_open_is_made_anew(home: Path) -> None:
+def test_a_catalog_deleted_while_open_is_created_again(home: Path) -> None:
     with Catalog.open(home / ".agent-logger") as catalog:
         before = all_of(catalog, [WORD])
         shutil.rmtree(home / ".agent-logger")
@@ -151,7 +168,7 @@ def test_a_catalog_that_is_deleted_while_it_is_open_is_made_anew(home: Path) -> 
         assert catalog.problem is None
 
 
-def test_a_home_that_cannot_be_written_to_is_answered_from_the_files(home: Path, tmp_path: Path) -> None:
+def test_queries_are_answered_from_the_files_if_the_home_is_not_writable(home: Path, tmp_path: Path) -> None:
     before = asked(home)
     (tmp_path / "file").write_text("no folder")
     for other in (tmp_path / "file" / "below", Path("/proc/nothing/here")):
@@ -161,7 +178,7 @@ def test_a_home_that_cannot_be_written_to_is_answered_from_the_files(home: Path,
             assert str(other) in catalog.problem
 
 
-def test_a_locked_catalog_is_worked_around(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_queries_are_answered_while_the_catalog_is_locked(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = asked(home)
     fill(home / ".claude", 2, 5)
     monkeypatch.setattr("agent_logger.catalog.database.WAIT_SECONDS", 0.1)
@@ -175,7 +192,7 @@ def test_a_locked_catalog_is_worked_around(home: Path, monkeypatch: pytest.Monke
         holder.close()
 
 
-def test_a_full_disk_is_answered_from_the_files(home: Path, small_disk: Path) -> None:
+def test_queries_are_answered_from_the_files_if_the_disk_is_full(home: Path, small_disk: Path) -> None:
     before = asked(home)
     (small_disk / "filler").write_bytes(b"x" * ((4 << 20) - 200_000))
     with Catalog.open(small_disk) as catalog:
@@ -187,9 +204,7 @@ def test_a_full_disk_is_answered_from_the_files(home: Path, small_disk: Path) ->
         assert catalog.problem is None
 
 
-def test_a_disk_that_is_full_before_there_is_a_search_index_is_searched_all_the_same(
-    home: Path, small_disk: Path
-) -> None:
+def test_search_works_if_the_disk_fills_up_before_the_index_exists(home: Path, small_disk: Path) -> None:
     before = asked(home)
     with Catalog.open(small_disk) as catalog:
         catalog.refresh()
@@ -203,7 +218,7 @@ def test_a_disk_that_is_full_before_there_is_a_search_index_is_searched_all_the_
         assert catalog.problem
 
 
-def test_a_file_that_cannot_be_read_is_passed_over_until_it_can(home: Path, tmp_path: Path) -> None:
+def test_an_unreadable_file_is_skipped_until_it_is_readable(home: Path, tmp_path: Path) -> None:
     if os.getuid() != 0:
         pytest.skip("needs root, to be somebody else: root may read everything")
     whole = asked(home)
@@ -234,7 +249,7 @@ def _as_nobody(home: Path) -> str:
         return told.read()
 
 
-def test_a_price_list_of_another_day_prices_everything_again(home: Path) -> None:
+def test_a_new_price_list_updates_all_costs(home: Path) -> None:
     before = asked(home)
     with sqlite3.connect(home / ".agent-logger" / "catalog.db") as database:
         database.execute("UPDATE properties SET value = '2020-01-01' WHERE name = 'price_date'")
@@ -243,7 +258,7 @@ def test_a_price_list_of_another_day_prices_everything_again(home: Path) -> None
     assert asked(home) == before
 
 
-def test_a_session_without_an_answer_stays_where_it_is_when_all_is_priced_again(home: Path) -> None:
+def test_a_session_without_a_response_keeps_its_place_when_costs_are_updated(home: Path) -> None:
     claude_file(home, OLD, [user(1, "hello?", OLD) | {"timestamp": "2020-01-01T00:00:00.000Z"}])
     with Catalog.open(home / ".agent-logger") as catalog:
         before = [it.id for it in catalog.sessions()]
@@ -254,7 +269,7 @@ def test_a_session_without_an_answer_stays_where_it_is_when_all_is_priced_again(
         assert [it.id for it in catalog.sessions()] == before
 
 
-def test_a_catalog_in_memory_is_neither_a_file_nor_gone(tmp_path: Path) -> None:
+def test_an_in_memory_catalog_is_not_a_file_and_never_replaced(tmp_path: Path) -> None:
     path = tmp_path / "catalog.db"
     with closing(open_in_memory(CATALOG)) as memory, closing(open_database(path, CATALOG)) as file:
         assert (is_file(memory), is_file(file)) == (False, True)

@@ -66,9 +66,7 @@ def sealed(home: Path) -> set[str]:
     return {it.name.removesuffix(".zst") for it in home.rglob("*.zst")}
 
 
-def test_every_log_of_ours_is_sealed_and_tells_the_same_without_being_read_again(
-    home: Path, catalog: Catalog
-) -> None:
+def test_sealed_logs_give_the_same_answers_and_are_not_read_again(home: Path, catalog: Catalog) -> None:
     before, logs = all_of(catalog, ["okapi"]), plain(home)
     sessions = {it.id: catalog.session(it.id) for it in before.sessions}
     assert catalog.is_sealing_due(DAY)
@@ -84,7 +82,7 @@ def test_every_log_of_ours_is_sealed_and_tells_the_same_without_being_read_again
     assert not catalog.is_sealing_due(DAY)
 
 
-def test_sealed_transcripts_are_read_listed_and_gone_on_with(home: Path, catalog: Catalog) -> None:
+def test_sealed_transcripts_can_be_read_listed_and_extended(home: Path, catalog: Catalog) -> None:
     all_of(catalog)
     catalog.seal(DAY)
     with FileStorage(cwd=home) as storage:
@@ -99,7 +97,7 @@ def test_sealed_transcripts_are_read_listed_and_gone_on_with(home: Path, catalog
     assert {it.suffix for it in catalog.home.rglob(f"{TWO}*.jsonl*")} == {".zst", ".jsonl"}
 
 
-def test_what_is_young_in_use_or_not_to_be_sealed_stays(home: Path, catalog: Catalog) -> None:
+def test_recent_logs_and_logs_in_use_are_not_sealed(home: Path, catalog: Catalog) -> None:
     all_of(catalog)
     assert catalog.seal(None) == catalog.seal(3 * DAY) == 0
     assert not catalog.is_sealing_due(3 * DAY)
@@ -110,9 +108,7 @@ def test_what_is_young_in_use_or_not_to_be_sealed_stays(home: Path, catalog: Cat
         assert f"{TWO}.jsonl" in plain(home)
 
 
-def test_files_of_others_in_a_folder_of_ours_stay_and_so_do_ours_among_an_agents(
-    home: Path, catalog: Catalog
-) -> None:
+def test_foreign_files_and_transcripts_in_agent_folders_are_not_sealed(home: Path, catalog: Catalog) -> None:
     theirs = home / "logs" / "notes.jsonl"
     theirs.write_text('{"type":"user","message":{"role":"user","content":"no log of ours"}}\n')
     with FileStorage(home / ".claude", cwd=home) as storage:
@@ -124,7 +120,7 @@ def test_files_of_others_in_a_folder_of_ours_stay_and_so_do_ours_among_an_agents
     assert find_session(ID.format(5))
 
 
-def test_when_the_time_is_up_the_next_one_goes_on(home: Path, catalog: Catalog) -> None:
+def test_sealing_continues_in_the_next_run_after_its_time_limit(home: Path, catalog: Catalog) -> None:
     all_of(catalog)
     counts = []
     while catalog.is_sealing_due(DAY):
@@ -134,9 +130,7 @@ def test_when_the_time_is_up_the_next_one_goes_on(home: Path, catalog: Catalog) 
     assert plain(home) == {f"{ID.format(4)}.jsonl"}
 
 
-def test_one_that_was_half_written_by_a_sealer_that_was_killed_is_sealed_again(
-    home: Path, catalog: Catalog
-) -> None:
+def test_a_log_half_sealed_by_a_killed_process_is_sealed_again(home: Path, catalog: Catalog) -> None:
     before = all_of(catalog)
     log = PartFile(home / "logs" / "anthropic", WIRE)
     log.sealed_path.with_name(log.sealed_path.name + ".tmp").write_bytes(FRAME_MAGIC + b"half")
@@ -150,7 +144,7 @@ def test_one_that_was_half_written_by_a_sealer_that_was_killed_is_sealed_again(
     assert all_of(catalog) == before
 
 
-def test_a_command_has_it_done_in_the_background(home: Path, catalog: Catalog) -> None:
+def test_a_command_seals_logs_in_the_background(home: Path, catalog: Catalog) -> None:
     def listed(**variables: str) -> list[dict[str, Any]]:
         environment = {"PATH": os.environ["PATH"], "HOME": str(home), **variables}
         command = [sys.executable, "-m", "agent_logger", "ls", "--json"]

@@ -81,9 +81,7 @@ class Followed(RuleBasedStateMachine):
 
     @rule(
         path=sessions,
-        what=st.sampled_from(
-            ["input", "answer", "tool", "split", "call", "result", "again", "rewind", "title", "old"]
-        ),
+        what=st.sampled_from(["input", "answer", "tool", "split", "call", "result", "again", "rewind", "title", "old"]),
         word=st.sampled_from(WORDS),
     )
     def append(self, path: Path, what: str, word: str) -> None:
@@ -202,9 +200,7 @@ class Followed(RuleBasedStateMachine):
     # ------------------------------------------------------------ writing
 
     def _write(self, path: Path, lines: Lines) -> None:
-        self._append(
-            path, b"".join(json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in lines)
-        )
+        self._append(path, b"".join(json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in lines))
 
     def _append(self, path: Path, data: bytes) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -221,7 +217,7 @@ TestFollowed.settings = settings(
 
 @pytest.mark.long
 @pytest.mark.timeout(1800)
-def test_for_longer() -> None:
+def test_the_catalog_matches_a_rebuilt_catalog_in_a_long_run() -> None:
     run_state_machine_as_test(
         Followed,
         settings=settings(

@@ -74,7 +74,7 @@ SESSIONS = (
 )
 
 
-def test_forks_are_under_what_they_are_of_whoever_is_asked_for() -> None:
+def test_forks_are_placed_under_their_parent_for_any_requested_session() -> None:
     assert shape(built("a", *SESSIONS)) == ("a*", [("early", []), ("late", [("below", [])])])
     assert shape(built("below", *SESSIONS)) == ("a", [("early", []), ("late", [("below*", [])])])
     assert shape(built("other", *SESSIONS)) == ("other*", [])
@@ -82,7 +82,7 @@ def test_forks_are_under_what_they_are_of_whoever_is_asked_for() -> None:
     assert built("nothing", *SESSIONS) is None
 
 
-def test_files_that_say_they_come_from_each_other_are_no_circle() -> None:
+def test_sessions_that_are_each_others_parent_do_not_form_a_cycle() -> None:
     assert shape(built("a", summary("a", "b"), summary("b", "a", 1))) in (
         ("a*", [("b", [])]),
         ("b", [("a*", [])]),
@@ -90,7 +90,7 @@ def test_files_that_say_they_come_from_each_other_are_no_circle() -> None:
     assert shape(built("a", summary("a", "a"))) == ("a*", [])
 
 
-def test_only_the_tree_is_read() -> None:
+def test_only_sessions_of_the_tree_are_read() -> None:
     asked: list[str] = []
 
     def read(name: str) -> None:
@@ -104,7 +104,7 @@ def names(nodes: list[AgentNode]) -> list[Shape]:
     return [(it.thread, names(list(it.agents))) for it in nodes]
 
 
-def test_sub_agents_of_a_real_session_nest_as_they_were_started() -> None:
+def test_subagents_of_a_real_session_are_nested_as_started() -> None:
     [source] = fixture("claude-cli/2.1.325/nested_subagents").sources()
     session = session_of(source)
     [outer] = agents_of(session)
@@ -119,7 +119,7 @@ def test_sub_agents_of_a_real_session_nest_as_they_were_started() -> None:
     assert inner.cost_usd
 
 
-def test_agents_that_nobody_tells_of_but_their_turns_are_there_and_none_twice() -> None:
+def test_each_subagent_appears_once_even_if_only_its_turns_name_it() -> None:
     turns = [Turn(message_id=f"m{it}", thread=f"agent:{it}", usage=Usage(output_tokens=1)) for it in "abcd"]
     told = [
         SubAgent(thread="agent:b", parent_thread="agent:c"),  # these two say they started each other
@@ -139,7 +139,7 @@ FORKED = [
 
 
 @pytest.mark.parametrize(("scenario", "folder"), FORKED)
-def test_forks_of_real_clients_are_under_their_session(home: Path, scenario: str, folder: str) -> None:
+def test_forks_of_real_clients_are_placed_under_their_session(home: Path, scenario: str, folder: str) -> None:
     shutil.copytree(DATA / scenario / "home" / folder, home / folder)
     with Catalog.open(home / ".agent-logger") as catalog:
         ids = [it.id for it in catalog.sessions()]
@@ -168,12 +168,12 @@ def trees_of(home: Path) -> list[Shape]:
         return [short(node) for it in catalog.sessions() if (node := catalog.tree(it.id))]
 
 
-def test_a_trunk_and_its_forks_are_told_apart_when_all_of_them_go_on(home: Path) -> None:
+def test_a_trunk_and_its_forks_are_distinguished_when_all_continue(home: Path) -> None:
     shutil.copytree(DATA / "claude-cli/2.1.325/forks_go_on/home/.claude", home / ".claude")
     assert trees_of(home) == [WENT_ON] * 4
 
 
-def test_a_fork_that_was_never_answered_is_no_parent_of_its_trunk(home: Path) -> None:
+def test_an_unanswered_fork_is_not_the_parent_of_its_trunk(home: Path) -> None:
     shutil.copytree(DATA / "claude-cli/2.1.325/forks_go_on/home/.claude", home / ".claude")
     for path in home.glob(".claude/projects/*/*.jsonl"):
         lines = path.read_text().splitlines(keepends=True)
@@ -192,7 +192,7 @@ def copied(lines: Sequence[dict[str, Any]], session: str, **more: Any) -> list[d
 NOTE = {"type": "last-prompt", "lastPrompt": "x", "leafUuid": "u"}
 
 
-def test_a_fork_in_the_terminal_keeps_all_times_and_is_known_by_what_it_did_not_copy(home: Path) -> None:
+def test_a_fork_with_unchanged_times_is_recognised_by_lines_it_did_not_copy(home: Path) -> None:
     trunk, fork = ID.format(2), ID.format(1)
     shared = [user(1, "one", trunk), assistant(2, "a", trunk)]
     claude_file(home, trunk, [*shared, NOTE, user(9, "trunk", trunk), assistant(10, "c", trunk), NOTE])
@@ -200,7 +200,20 @@ def test_a_fork_in_the_terminal_keeps_all_times_and_is_known_by_what_it_did_not_
     assert trees_of(home) == [(trunk[:8], [(fork[:8], [])])] * 2
 
 
-def test_a_fork_of_a_branch_is_the_branchs_though_its_lines_name_the_trunk(home: Path) -> None:
+def test_a_copied_response_counts_for_the_session_it_was_copied_from(home: Path) -> None:
+    """A copy of a copy, too; all of them at the same time, and the first session has the last name."""
+    trunk, fork, second = ID.format(3), ID.format(2), ID.format(1)
+    shared = [user(1, "one", trunk), assistant(2, "a", trunk)]
+    own = [user(5, "fork", fork), assistant(6, "d", fork)]
+    claude_file(home, trunk, [*shared, NOTE, user(9, "trunk", trunk), assistant(10, "c", trunk), NOTE])
+    claude_file(home, fork, [*copied(shared, fork), *own, NOTE])
+    claude_file(home, second, [*copied([*shared, *own], second), user(7, "second", second), assistant(8, "e", second)])
+    with Catalog.open(home / ".agent-logger") as catalog:
+        counted = {int((row.message_id or "")[6:]): row.session for row in catalog.ledger()}
+    assert counted == {2: trunk, 10: trunk, 6: fork, 8: second}
+
+
+def test_a_fork_of_a_branch_has_the_branch_as_parent_although_it_names_the_trunk(home: Path) -> None:
     """`/branch` writes into each line where it was copied from, and `--fork-session` copies that too."""
     trunk, branch, fork = ID.format(3), ID.format(2), ID.format(1)
     named = {"forkedFrom": {"sessionId": trunk, "messageUuid": "u"}}
@@ -218,7 +231,7 @@ def test_a_fork_of_a_branch_is_the_branchs_though_its_lines_name_the_trunk(home:
     assert parents == {names[0]: "", names[1]: names[0], names[2]: names[1]}
 
 
-def test_what_the_proxy_saw_decides_who_is_whose_fork(home: Path) -> None:
+def test_the_wire_log_takes_precedence_in_deciding_the_parent_of_a_fork(home: Path) -> None:
     """The log of one names the other's; that is not a fork of the first, whatever its file looks like."""
     shutil.copytree(DATA / "claude-cli/2.1.325/forks_go_on/home/.claude", home / ".claude")
     kept = {TRUNK: "later", SECOND_FORK: "first"}  # against the files
@@ -237,7 +250,7 @@ def test_what_the_proxy_saw_decides_who_is_whose_fork(home: Path) -> None:
     assert sum(it.responses for it in spent.values()) == 9
 
 
-def test_sessions_that_name_each_other_as_parents_are_one_tree_whoever_is_asked(home: Path) -> None:
+def test_sessions_that_name_each_other_as_parents_form_one_tree(home: Path) -> None:
     one, two = ID.format(1), ID.format(2)
     for name, other, at in ((one, two, 1), (two, one, 5)):
         lines = [user(at, "x", name), assistant(at + 1, "y", name)]
@@ -248,9 +261,23 @@ def test_sessions_that_name_each_other_as_parents_are_one_tree_whoever_is_asked(
     assert parents in ({one: None, two: one}, {one: two, two: None})
 
 
-def test_branches_of_a_session_are_named(tmp_path: Path) -> None:
+def test_branches_of_a_session_are_listed_with_their_parent(tmp_path: Path) -> None:
     first = write(tmp_path, "log", [start("log"), *calls(1, 2)])
     second = write(tmp_path, "log_b1", own("log_b1", "log", 1, 3))
     lost = write(tmp_path, "log_b2", [start("log_b2"), fork("gone", 1), *calls(3)])
     found = branches_of([first, second, second, lost])
     assert [(it.log, it.parent, it.from_call) for it in found] == [("log_b1", "log", 1)]
+
+
+@pytest.mark.parametrize("earlier", [1, 2])
+def test_of_two_files_of_a_session_the_one_that_began_first_names_the_parent(home: Path, earlier: int) -> None:
+    fork = ID.format(3)
+    for parent in (1, 2):
+        name = ID.format(parent)
+        claude_file(home, name, [user(parent, "x", name), assistant(parent, "y", name)], f"-p-{parent}")
+        named = {"forkedFrom": {"sessionId": name, "messageUuid": "u"}}
+        at = 20 if parent == earlier else 40
+        lines = [user(at + parent, "x", fork), assistant(at + parent, "y", fork)]
+        claude_file(home, fork, copied(lines, fork, **named), f"-p-{parent}")
+    with Catalog.open(home / ".agent-logger") as catalog:
+        assert {it.id: it.parent for it in catalog.sessions()}[fork] == ID.format(earlier)

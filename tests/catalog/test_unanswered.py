@@ -35,7 +35,7 @@ def run_log(folder: Path, name: str, asked: str) -> None:
     journal.close()
 
 
-def test_runs_without_an_id_are_sessions_of_their_own(home: Path) -> None:
+def test_runs_without_an_id_are_separate_sessions(home: Path) -> None:
     ours, folder = home / ".agent-logger", home / "sessions"
     register_log_folder(ours, folder)
     names = {f"20261115_08000{it}_unnamed-{it}": f"Ask {it}" for it in (1, 2)}
@@ -48,7 +48,7 @@ def test_runs_without_an_id_are_sessions_of_their_own(home: Path) -> None:
         assert all(catalog.session(name) for name in names)
 
 
-def test_a_session_of_which_all_was_refused_tells_whose_it_is_and_who_saw_it(home: Path) -> None:
+def test_a_session_with_only_refused_calls_has_its_agent_and_witnesses(home: Path) -> None:
     ours, folder = home / ".agent-logger", home / "logs"
     register_log_folder(ours, folder)
     records = [

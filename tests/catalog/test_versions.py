@@ -73,9 +73,7 @@ def test_an_older_catalog_is_replaced_and_nothing_is_lost(old: Path, tmp_path: P
         assert catalog.problem is None
     with made_anew(old, tmp_path / "other") as catalog:
         assert answers(catalog) == ANSWERS, "all of it stands in files"
-    assert {name: version(old / name) for name in FILES} == {
-        name: schema.version for name, schema in FILES.items()
-    }
+    assert {name: version(old / name) for name in FILES} == {name: schema.version for name, schema in FILES.items()}
 
 
 def test_a_version_number_is_never_used_again() -> None:
@@ -92,9 +90,7 @@ def held(old: Path) -> Iterator[sqlite3.Connection]:
         yield database
 
 
-def test_a_program_of_an_older_version_keeps_the_file_that_it_has_open(
-    old: Path, held: sqlite3.Connection
-) -> None:
+def test_a_program_of_an_older_version_keeps_the_file_that_it_has_open(old: Path, held: sqlite3.Connection) -> None:
     before = (old / "catalog.db").stat().st_ino
     with Catalog.open(old) as catalog:
         assert answers(catalog) == ANSWERS
@@ -112,7 +108,7 @@ def test_a_program_of_an_older_version_keeps_the_file_that_it_has_open(
         assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
-def test_an_older_catalog_that_a_program_is_writing_to_is_not_waited_for(
+def test_opening_does_not_wait_for_a_program_writing_to_an_older_catalog(
     old: Path, held: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("agent_logger.catalog.database.WAIT_SECONDS", 0.1)
@@ -123,7 +119,7 @@ def test_an_older_catalog_that_a_program_is_writing_to_is_not_waited_for(
 
 
 @pytest.mark.parametrize("round_", range(5))
-def test_programs_that_open_an_older_catalog_at_once_share_the_new_one(old: Path, round_: int) -> None:
+def test_programs_opening_an_older_catalog_concurrently_share_the_new_one(old: Path, round_: int) -> None:
     start = Barrier(8)
 
     def catalog_id(_: int) -> str:

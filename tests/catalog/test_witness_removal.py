@@ -15,8 +15,8 @@ import pytest
 from msgspec.structs import replace
 
 from agent_logger.catalog.catalog import Catalog
-from agent_logger.catalog.ledger.ledger import LedgerRow
 from agent_logger.catalog.ledger.metrics import metrics_of
+from agent_logger.catalog.ledger.rows import LedgerRow
 from agent_logger.catalog.ledger.totals import total
 from agent_logger.clock import Clock
 from agent_logger.home.facts import register_log_folder
@@ -142,9 +142,7 @@ def call_times(fixture: Fixture) -> dict[str, float]:
     return {
         message_id: datetime.fromisoformat(call["ts"]).timestamp()
         for call in calls
-        for message_id in MESSAGE.findall(
-            json.dumps(call.get("response", {}).get("body", "")).replace("\\", "")
-        )
+        for message_id in MESSAGE.findall(json.dumps(call.get("response", {}).get("body", "")).replace("\\", ""))
     }
 
 
@@ -240,7 +238,7 @@ def cases() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("fixture", "subset", "at_its_time"), list(cases()))
-def test_the_witnesses_that_are_left_tell_the_truth_or_say_that_they_do_not(
+def test_totals_of_remaining_witnesses_are_correct_or_marked_incomplete(
     fixture: Fixture, subset: tuple[str, ...], at_its_time: bool, home: Path
 ) -> None:
     rows = rows_of(fixture, subset, home, at_its_time=at_its_time)
@@ -268,7 +266,7 @@ FORK = b"c67b7cc2-ec6e-4bd6-bdff-43fcd811681a"
 SIDE_CALL = b'"claude-haiku-4-5":{"inputTokens":7,"outputTokens":3},'
 
 
-def test_what_a_fork_does_not_itemise_is_in_all_its_numbers(home: Path) -> None:
+def test_usage_a_fork_does_not_itemise_is_included_in_all_views(home: Path) -> None:
     """Its client made a call aside, of which nothing but the result tells."""
 
     def with_side_call(line: bytes) -> bytes:

@@ -7,16 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.hostile import SHORT
+
 EMPTY_FILES = 20_000
 LONG_LINE = 100 << 20  # bytes
 OUTSIDE = "this stands outside of every agent's folder"
-
-HOSTILE_IDS = [
-    "../../../outside/secret", "..", ".", "/etc/passwd", "~root", "a/b", "a\\b", "a\0b", "a\nb", "a\rb", "\x1b[2J",
-    "\x1b]0;owned\x07", "\x9b31m", "\u202eevil", "\u2028", "\ufeff", "\ud800", "%2e%2e%2f", "$(reboot)", "`reboot`",
-    "; rm -rf /", "| cat", "&& true", "--help", "-n", "*", "?", "[a]", "{a,b}", "'", '"', "<script>", "' OR 1=1 --",
-    "CON", "nul.jsonl", "agent-", "x" * 5000, "\t", " ", "0",
-]  # fmt: skip
 
 
 def number(value: int) -> str:
@@ -64,10 +59,8 @@ def hostile_home(home: Path, *, empty_files: int = EMPTY_FILES, long_line: int =
     it = Hostile(home)
     _lines(it)
     _long_line(it, long_line)
-    for name in HOSTILE_IDS:
-        it.session(
-            it.response(sessionId=name, requestId=name, parentUuid=name, agentId=name, cwd=f"/p/{name}")
-        )
+    for name in (*SHORT, "x" * 5000):
+        it.session(it.response(sessionId=name, requestId=name, parentUuid=name, agentId=name, cwd=f"/p/{name}"))
     _files(it, empty_files)
     return it
 

@@ -16,7 +16,8 @@ def on_a_terminal(home: Path, *arguments: str, **variables: str) -> str:
 
 def printed_on_a_terminal(line: list[str], home: Path, **variables: str) -> str:
     main, terminal = os.openpty()
-    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "TERM": "xterm-256color", **variables}
+    common = {"PATH": os.environ["PATH"], "HOME": str(home), "TERM": "xterm-256color", "PAGER": "cat"}
+    environment = {**common, **variables}
     with subprocess.Popen(line, stdout=terminal, env=environment) as process:
         os.close(terminal)
         got = b""

@@ -30,9 +30,7 @@ class World:
         self.folder = root / "logs" / "anthropic"
         register_log_folder(self.home, root / "logs")
 
-    def write(
-        self, name: str, parent: str | None, client: str | None = None, *, sealed: bool = False
-    ) -> None:
+    def write(self, name: str, parent: str | None, client: str | None = None, *, sealed: bool = False) -> None:
         began = start(name)
         if client:
             identity = Identity(id=client, source="session_header", confidence="certain")
@@ -60,7 +58,7 @@ class World:
             return {name: len(it.exchanges) for name, it in sessions.items() if it}
 
 
-def test_rm_of_a_parent_shows_and_deletes_its_branches(tmp_path: Path) -> None:
+def test_rm_of_a_parent_lists_and_deletes_its_branches(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.write(ROOT, None)
     world.write(f"{ROOT}_b1", ROOT, "0b1e0000-0000-4000-8000-000000000001")
@@ -73,7 +71,7 @@ def test_rm_of_a_parent_shows_and_deletes_its_branches(tmp_path: Path) -> None:
     assert world.shown() == {"other": 2}
 
 
-def test_prune_keeps_an_old_parent_of_a_branch_that_stays(tmp_path: Path) -> None:
+def test_prune_keeps_the_parent_of_a_branch_that_is_kept(tmp_path: Path) -> None:
     """The branch of the branch is small, so it stays, and with it all that it begins in."""
     world = World(tmp_path)
     world.write(ROOT, None)
@@ -84,7 +82,7 @@ def test_prune_keeps_an_old_parent_of_a_branch_that_stays(tmp_path: Path) -> Non
     before = world.shown()
     size = (world.folder / f"{ROOT}_b2.jsonl").stat().st_size
     said = world.run("prune", "--larger-than", f"{size}B", "--yes")
-    assert f"{ROOT} stays: its branch {ROOT}_b1 does" in said
+    assert f"{ROOT} is kept, because its branch {ROOT}_b1 is kept" in said
     assert world.shown() == before
     world.run("prune", "--larger-than", "0B", "--yes")
     assert world.shown() == {}
@@ -100,7 +98,7 @@ logs = st.lists(
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(logs, st.data())
-def test_no_session_that_is_left_has_lost_history(
+def test_removal_never_shortens_a_remaining_session(
     given_logs: list[tuple[int, str | None, bool]], data: st.DataObject
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:

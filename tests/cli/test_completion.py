@@ -37,23 +37,24 @@ def complete(environment: dict[str, str], *words: str) -> list[str]:
     ("shell", "mark"),
     [("bash", "complete -o nosort -F"), ("zsh", "#compdef agent-logger"), ("fish", "complete ")],
 )
-def test_each_shell_has_its_script(shell: str, mark: str, environment: dict[str, str]) -> None:
+def test_each_shell_has_a_completion_script(shell: str, mark: str, environment: dict[str, str]) -> None:
     done = run(environment, "completion", shell)
     assert mark in done.stdout
     assert f"_AGENT_LOGGER_COMPLETE={shell}_complete" in done.stdout
     assert done.stderr == ""
 
 
-def test_commands_flags_and_choices_complete(environment: dict[str, str]) -> None:
+def test_commands_flags_and_choices_are_completed(environment: dict[str, str]) -> None:
     assert complete(environment, "co") == ["context", "config", "completion"]
-    assert complete(environment, "config", "--re") == ["--redact"]
+    assert complete(environment, "config", "--re") == ["--record-hosts", "--redact"]
     assert complete(environment, "config", "--redact", "") == ["all", "credentials"]
     assert complete(environment, "config", "--redact", "c") == ["credentials"]
     assert complete(environment, "completion", "f") == ["fish"]
+    assert complete(environment, "schema", "show-t") == ["show-tools", "show-turn"]
     assert {"start", "config"} <= set(complete(environment, ""))
 
 
-def test_without_a_command_the_flags_of_start_complete() -> None:
+def test_flags_of_start_are_completed_without_a_command() -> None:
     script = """
 import sys, types, click
 @click.command()
@@ -73,7 +74,7 @@ for args, incomplete in ([], "--"), (["--port", "1"], "--h"):
 
 
 @pytest.mark.needs("bash")
-def test_bash_completes_with_the_line_that_the_help_gives(environment: dict[str, str]) -> None:
+def test_bash_completion_works_with_the_line_shown_in_the_help(environment: dict[str, str]) -> None:
     line = 'eval "$(agent-logger completion bash)"'
     assert line in run(environment, "completion", "--help").stdout
     script = f"""{line}
@@ -82,9 +83,7 @@ _agent_logger_completion agent-logger
 echo "${{COMPREPLY[@]}}"
 complete -p agent-logger
 """
-    done = subprocess.run(
-        ["bash", "--norc", "-c", script], env=environment, capture_output=True, text=True, check=True
-    )
+    done = subprocess.run(["bash", "--norc", "-c", script], env=environment, capture_output=True, text=True, check=True)
     assert done.stderr == ""
     offered, registered = done.stdout.splitlines()
     assert offered == "config"

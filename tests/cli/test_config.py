@@ -27,9 +27,7 @@ def rows(output: str) -> dict[str, list[str]]:
     return {name: rest for name, *rest in (line.split(maxsplit=2) for line in table)}
 
 
-def test_every_setting_is_listed_with_value_and_source(
-    own_home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_setting_is_listed_with_value_and_source(own_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (own_home / "config.toml").write_text('seal_after = "36h"\n')
     (own_home / "config.toml").chmod(0o600)
     monkeypatch.setenv("AGENT_LOGGER_WORKERS", "3")
@@ -44,18 +42,18 @@ def test_every_setting_is_listed_with_value_and_source(
     assert done.output.startswith(f"home  {own_home}\nfile  {own_home / 'config.toml'}\n")
 
 
-def test_the_defaults_fit_eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_defaults_fit_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AGENT_LOGGER_HOME", "/home/ada/.agent-logger")
     monkeypatch.chdir("/")
     assert max(map(len, config().output.splitlines())) <= 80
 
 
-def test_without_a_file_it_says_so() -> None:
-    assert "\nfile  none: " in config().output
+def test_config_reports_that_there_is_no_file() -> None:
+    assert "\nfile  none (" in config().output
     assert json.loads(config("--json").stdout)["file"] is None
 
 
-def test_json_has_the_same_values_as_the_file_would(own_home: Path, tmp_path: Path) -> None:
+def test_json_output_has_the_values_in_the_form_of_the_file(own_home: Path, tmp_path: Path) -> None:
     named = tmp_path / "mine.toml"
     named.write_text('allow_upstream = ["https://LLM.example:443"]\n')
     named.chmod(0o600)
@@ -68,15 +66,15 @@ def test_json_has_the_same_values_as_the_file_would(own_home: Path, tmp_path: Pa
     assert got["settings"]["allow_upstream"] == {"value": ["https://llm.example"], "source": str(named)}
 
 
-def test_a_variable_that_means_nothing_is_named_beside_the_data(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_variable_is_reported_on_stderr(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AGENT_LOGGER_PROT", "9000")
     done = config("--json")
-    assert "AGENT_LOGGER_PROT is set, but there is no such setting" in done.stderr
+    assert "AGENT_LOGGER_PROT is set but is not a known setting" in done.stderr
     assert "AGENT_LOGGER_HOME" not in done.stderr
     assert json.loads(done.stdout)["settings"]["port"]["value"] == 8080
 
 
-def test_a_value_cannot_drive_the_terminal(own_home: Path) -> None:
+def test_control_characters_in_a_value_are_escaped(own_home: Path) -> None:
     done = config("--log-dir", "/tmp/\x1b[31m\u202e")
     assert "/tmp/\\x1b[31m\\u202e" in done.output
     assert "\x1b" not in done.output

@@ -60,7 +60,7 @@ FILES = [
 
 
 @pytest.mark.parametrize(("write", "session"), FILES)
-def test_damaged_lines_are_counted_and_the_command_that_shows_them_is_named(
+def test_damaged_lines_are_counted_and_the_verify_command_is_suggested(
     write: "object", session: str, home: Path
 ) -> None:
     assert callable(write)
@@ -77,9 +77,7 @@ def test_damaged_lines_are_counted_and_the_command_that_shows_them_is_named(
     assert row["damaged_lines"] == 3
     assert json.loads(run(home, "show", session, "--json").stdout)["damaged_lines"] == 3
     assert json.loads(run(home, "show", str(path), "--json").stdout)["damaged_lines"] == 3
-    assert (
-        len(run(home, "verify", str(path), code=1).stdout.splitlines()) == 3 + 2
-    )  # the torn end, and the sum
+    assert len(run(home, "verify", str(path), code=1).stdout.splitlines()) == 3 + 2  # the torn end, and the sum
     with Catalog.open(home / ".agent-logger") as catalog:
         assert catalog.damaged_files(session) == {session: {path: 3}}
         found = catalog.session(session)
@@ -87,7 +85,7 @@ def test_damaged_lines_are_counted_and_the_command_that_shows_them_is_named(
 
 
 @pytest.mark.parametrize(("write", "session"), FILES)
-def test_doctor_names_damage_of_ours_and_of_agents(write: "object", session: str, home: Path) -> None:
+def test_doctor_reports_damage_in_own_logs_and_agent_files(write: "object", session: str, home: Path) -> None:
     assert callable(write)
     path: Path = write(home)
     with path.open("a") as file:
@@ -101,7 +99,7 @@ def test_doctor_names_damage_of_ours_and_of_agents(write: "object", session: str
     assert found[0]["next"] == f"agent-logger verify {path}"
 
 
-def test_a_torn_end_is_being_written_and_no_damage(home: Path) -> None:
+def test_an_incomplete_last_line_is_not_damage(home: Path) -> None:
     path = session_of_claude(home)
     with path.open("a") as file:
         file.write('{"type":"assist')
@@ -109,7 +107,7 @@ def test_a_torn_end_is_being_written_and_no_damage(home: Path) -> None:
     assert json.loads(run(home, "show", CLAUDE, "--json").stdout)["damaged_lines"] == 0
 
 
-def test_the_count_follows_the_files(home: Path) -> None:
+def test_the_count_of_damaged_lines_follows_the_files(home: Path) -> None:
     """Also of a sealed part, of a sub-agent's file, and when the damage is gone."""
     path, ours = session_of_claude(home), log_of_ours(home)
     below = path.with_suffix("") / "subagents" / "agent-1.jsonl"

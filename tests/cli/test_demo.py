@@ -10,7 +10,7 @@ import pytest
 
 from agent_logger.demo.proxied import calls
 from agent_logger.files.parts import parts_in
-from agent_logger.logs.reader import read_log
+from agent_logger.logs.log_records import read_log
 from agent_logger.logs.verify import log_files, verify_file
 from agent_logger.model.records import ExchangeRecord, SessionEnd, SessionStart
 from agent_logger.platform import size_of
@@ -22,9 +22,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 def demo(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     line = [sys.executable, "-m", "agent_logger", "demo", *arguments]
-    return subprocess.run(
-        line, capture_output=True, text=True, check=False, env=environment(tmp_path), cwd=tmp_path
-    )
+    return subprocess.run(line, capture_output=True, text=True, check=False, env=environment(tmp_path), cwd=tmp_path)
 
 
 class Shown(NamedTuple):
@@ -59,7 +57,7 @@ def test_the_demo_records_a_conversation_and_shows_it(shown: Shown) -> None:
     assert max(len(line) for line in done.stdout.splitlines() if not line.startswith("log:")) <= 80
 
 
-def test_costs_of_exchanges_add_up_to_what_the_client_counted(shown: Shown) -> None:
+def test_exchange_costs_add_up_to_the_total_of_the_client(shown: Shown) -> None:
     [part] = parts_in(shown.folder)
     records = [item.value for item in read_log(part.folder, part.name)]
     stats = [it.stats for it in records if isinstance(it, ExchangeRecord) and it.stats]
@@ -69,7 +67,7 @@ def test_costs_of_exchanges_add_up_to_what_the_client_counted(shown: Shown) -> N
     assert end.tools_used == {"Agent": 1, "Bash": 1, "Edit": 1, "Grep": 1}
 
 
-def test_the_proxy_saw_the_same_conversation(shown: Shown) -> None:
+def test_the_proxy_records_the_same_conversation(shown: Shown) -> None:
     done = shown.done
     seen = calls(shown.folder / "logs")
     assert [it.response and it.response.status for it in seen] == [200] * 8
@@ -81,14 +79,12 @@ def test_the_proxy_saw_the_same_conversation(shown: Shown) -> None:
     assert "12639" in done.stdout  # what the model was given to read last
 
 
-def test_nothing_is_written_into_the_working_folder_or_the_home(tmp_path: Path) -> None:
+def test_the_demo_writes_nothing_into_the_working_folder_or_the_home(tmp_path: Path) -> None:
     demo(tmp_path, "--once")
-    assert [
-        path.name.startswith("agent-logger-demo-") for path in tmp_path.iterdir() if path.name != "home"
-    ] == [True]
+    assert [path.name.startswith("agent-logger-demo-") for path in tmp_path.iterdir() if path.name != "home"] == [True]
 
 
-def test_a_folder_that_cannot_be_written_is_one_line_and_exit_1(tmp_path: Path) -> None:
+def test_an_unwritable_folder_is_a_one_line_error_with_exit_code_1(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     done = demo(tmp_path, "--once", "--sessions-dir", "file/s")
     assert (done.returncode, done.stdout) == (1, "")
@@ -96,17 +92,17 @@ def test_a_folder_that_cannot_be_written_is_one_line_and_exit_1(tmp_path: Path) 
     assert done.stderr.count("\n") == 1
 
 
-def test_without_once_the_api_stays_up_until_ctrl_c(tmp_path: Path) -> None:
+def test_the_demo_api_runs_until_ctrl_c_without_once(tmp_path: Path) -> None:
     line = [sys.executable, "-m", "agent_logger", "demo"]
     child = subprocess.Popen(line, env=environment(tmp_path), cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     assert child.stderr is not None
-    assert any("stays up" in line for line in child.stderr)
+    assert any("keeps running" in line for line in child.stderr)
     child.send_signal(signal.SIGINT)
     assert child.wait(60) == 130
     child.stderr.close()
 
 
-def test_a_demo_that_is_killed_loses_nothing_it_had_recorded(tmp_path: Path) -> None:
+def test_a_killed_demo_loses_no_recorded_data(tmp_path: Path) -> None:
     line = [sys.executable, "-m", "agent_logger", "demo", "--sessions-dir", "s"]
     child = subprocess.Popen(
         line, env=environment(tmp_path), cwd=tmp_path, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
@@ -125,9 +121,7 @@ def test_a_demo_that_is_killed_loses_nothing_it_had_recorded(tmp_path: Path) -> 
 def _until_no_process_names(folder: Path) -> bool:
     give_up = time.monotonic() + 60
     while time.monotonic() < give_up:
-        listed = subprocess.run(
-            ["ps", "axww", "-o", "args"], capture_output=True, text=True, check=True
-        ).stdout
+        listed = subprocess.run(["ps", "axww", "-o", "args"], capture_output=True, text=True, check=True).stdout
         if str(folder) not in listed:
             return True
         time.sleep(0.1)

@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import shutil
 import subprocess
 import sys
 import time
@@ -19,7 +20,9 @@ from tests.real_clients.running import Upstream
 
 from agent_logger.config import Origin
 from agent_logger.home.facts import register_log_folder
-from agent_logger.hooks.settings import installed
+from agent_logger.home.last_runs import note_last_run
+from agent_logger.hooks.settings import add_hooks
+from agent_logger.model.last_run import LastRun
 from agent_logger.proxy.state import Announcement, ProxyState
 
 SESSION = "707575f7-6966-4682-abc3-e62e1560a136"
@@ -52,7 +55,7 @@ def archive() -> None:
     assert run_command(["archive"], os.environ).returncode == 0
 
 
-def test_on_a_terminal_it_fits_in_80_columns(home: Path) -> None:
+def test_doctor_fits_in_80_columns_on_a_terminal(home: Path) -> None:
     session(home, 1)
     ours, theirs = pty.openpty()
     line = [sys.executable, "-m", "agent_logger", "doctor"]
@@ -60,11 +63,11 @@ def test_on_a_terminal_it_fits_in_80_columns(home: Path) -> None:
     os.close(theirs)
     shown = os.read(ours, 65536).decode().split("\r\n")
     os.close(ours)
-    assert any("  the first is deleted after" in it for it in shown)
+    assert any("deletes the first after" in it for it in shown)
     assert all(len(it) <= 80 for it in shown if str(home) not in it)
 
 
-def test_a_new_installation_has_nothing_wrong(home: Path) -> None:
+def test_doctor_finds_nothing_wrong_in_a_new_installation(home: Path) -> None:
     code, text = doctor()
     assert code == 0
     assert "WRONG" not in text
@@ -79,22 +82,32 @@ def test_a_new_installation_has_nothing_wrong(home: Path) -> None:
     assert all(len(line) <= 110 for line in text.replace(str(home), "~").splitlines())
 
 
-def test_a_home_that_cannot_be_used_is_wrong(tmp_path: Path) -> None:
+def test_agents_are_listed_by_what_their_files_count_tokens_for(home: Path) -> None:
+    data = Path(__file__).parents[1] / "data"
+    for recording in ("pi/0.74.2/tools", "grok-build/1.0.41/tools"):
+        shutil.copytree(data / recording / "home", home, dirs_exist_ok=True)
+    assert findings("agents") == [
+        ("ok", "session files that count tokens per response: pi 1 session"),
+        ("ok", "session files that count tokens per exchange: grok-build 1 session"),
+    ]
+
+
+def test_an_unusable_home_is_reported_as_wrong(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     ((mark, _),) = findings("home", AGENT_LOGGER_HOME=str(tmp_path / "file" / "home"))
     assert mark == "wrong"
 
 
-def test_a_log_folder_that_is_gone_is_noted(home: Path, tmp_path: Path) -> None:
+def test_a_missing_log_folder_is_noted(home: Path, tmp_path: Path) -> None:
     for name in ("here", "gone"):
         (tmp_path / name).mkdir()
         register_log_folder(home / ".agent-logger", tmp_path / name)
-    assert findings("log folders") == [("ok", "2, all there")]
+    assert findings("log folders") == [("ok", "2, all present")]
     (tmp_path / "gone").rmdir()
-    assert findings("log folders") == [("note", f"{tmp_path / 'gone'} is gone")]
+    assert findings("log folders") == [("note", f"{tmp_path / 'gone'} no longer exists")]
 
 
-def test_damage_is_wrong_and_missing_records_are_noted(home: Path, tmp_path: Path) -> None:
+def test_damage_is_reported_as_wrong_and_missing_records_are_noted(home: Path, tmp_path: Path) -> None:
     register_log_folder(home / ".agent-logger", tmp_path / "logs")
     (tmp_path / "logs").mkdir()
     log = tmp_path / "logs" / "a.jsonl"
@@ -106,22 +119,25 @@ def test_damage_is_wrong_and_missing_records_are_noted(home: Path, tmp_path: Pat
     assert findings("damage") == [("wrong", "1 damaged line in logs")]
 
 
-def test_sessions_that_the_client_will_delete_are_told_until_they_are_kept(home: Path) -> None:
+def test_sessions_the_client_will_delete_are_reported_until_they_are_archived(home: Path) -> None:
     old, new = session(home, 25), session(home, 1, "11111111-0000-4000-8000-000000000000")
     ((mark, found),) = findings("cleanup")
-    assert (mark, found.split(" by ")[0]) == ("wrong", "claude-code deletes 1 sessions")
+    assert (mark, found.split(" by ")[0]) == ("wrong", "claude-code will delete 1 session")
+    assert " that is not archived, the first after " in found
     doomed = json.loads(doctor("--json")[1])["doomed"]
     assert [(it["path"], it["kept"]) for it in doomed] == [(str(old), False), (str(new), False)]
     last_day = time.gmtime(old.stat().st_mtime + 30 * DAY)
     assert doomed[0]["deleted_after"][:10] == time.strftime("%Y-%m-%d", last_day)
     archive()
-    assert [mark for mark, _ in findings("cleanup")] == ["ok"]
+    ((mark, found),) = findings("cleanup")
+    assert mark == "ok" and found.startswith("2 sessions of claude-code are archived; it deletes the first after ")
     with new.open("a") as file:
         file.write('{"type":"user"}\n')
-    assert [mark for mark, _ in findings("cleanup")] == ["note"]
+    ((mark, found),) = findings("cleanup")
+    assert mark == "note" and found.startswith("1 of 2 sessions of claude-code has no up-to-date copy; ")
 
 
-def test_the_clients_own_period_counts(home: Path) -> None:
+def test_the_cleanup_period_of_the_client_is_used(home: Path) -> None:
     session(home, 25)
     settings = home / ".claude" / "settings.json"
     settings.write_text('{"cleanupPeriodDays": 365}')
@@ -130,23 +146,23 @@ def test_the_clients_own_period_counts(home: Path) -> None:
     assert [mark for mark, _ in findings("cleanup")] == ["wrong"]
 
 
-def test_hooks_that_call_what_is_not_there_are_wrong(home: Path, tmp_path: Path) -> None:
+def test_hooks_that_call_a_missing_command_are_reported_as_wrong(home: Path, tmp_path: Path) -> None:
     settings = home / ".claude" / "settings.json"
     settings.parent.mkdir()
     assert [mark for mark, _ in findings("hooks")] == ["note"]
-    settings.write_text(installed("{}", [sys.executable, "-m", "agent_logger", "hook"]))
+    settings.write_text(add_hooks("{}", [sys.executable, "-m", "agent_logger", "hook"]))
     assert [mark for mark, _ in findings("hooks")] == ["ok"]
-    settings.write_text(installed("{}", [str(tmp_path / "gone" / "agent-logger"), "hook"]))
+    settings.write_text(add_hooks("{}", [str(tmp_path / "gone" / "agent-logger"), "hook"]))
     assert [mark for mark, _ in findings("hooks")] == ["wrong"]
 
 
-def test_a_variable_that_means_nothing_is_noted() -> None:
+def test_an_unknown_variable_is_noted() -> None:
     assert findings("variables", AGENT_LOGGER_LOGDIR="x") == [
         ("note", "AGENT_LOGGER_LOGDIR is set but is not a known setting")
     ]
 
 
-def test_a_proxy_whose_recorder_is_silent_is_wrong(home: Path, tmp_path: Path) -> None:
+def test_a_proxy_with_an_unresponsive_recorder_is_reported_as_wrong(home: Path, tmp_path: Path) -> None:
     state = ProxyState(pid=os.getpid(), started="t", port=4711, log_dir=str(tmp_path), version="0")
     announced = Announcement(home / ".agent-logger", state)
     try:
@@ -157,7 +173,7 @@ def test_a_proxy_whose_recorder_is_silent_is_wrong(home: Path, tmp_path: Path) -
 
 
 @pytest.mark.needs("claude")
-def test_a_client_that_runs_beside_the_proxy_is_told(sandbox: Sandbox, home: Path, tmp_path: Path) -> None:
+def test_a_client_that_bypasses_the_proxy_is_reported(sandbox: Sandbox, home: Path, tmp_path: Path) -> None:
     with FakeAPI(answers({"text": "Hi."}, repeat=True)) as api:
         upstream = Upstream(Origin("http", "127.0.0.1", api.port))
         proxy = Process(tmp_path, upstream)  # type: ignore[arg-type]
@@ -174,7 +190,26 @@ def test_a_client_that_runs_beside_the_proxy_is_told(sandbox: Sandbox, home: Pat
             run_claude(sandbox, api.url, "-p", "unseen")
             ((mark, found),) = findings("unseen")
             assert mark == "wrong"
-            assert found == "claude-code is running a session that bypasses the proxy"
+            assert found == "claude-code is running 1 session that bypasses the proxy"
         finally:
             proxy.stop()
             proxy.close()
+
+
+def test_the_last_run_of_an_agent_is_judged_by_what_was_not_recorded(home: Path) -> None:
+    ours, time_of = home / ".agent-logger", "2026-11-18T12:00:00.000Z"
+    ours.mkdir()
+    note_last_run(
+        ours, LastRun(agent="codex", ended=time_of, door="forward", requests=3, unread=1, unread_hosts=("a.b",))
+    )
+    note_last_run(ours, LastRun(agent="pi", ended=time_of, door="forward", requests=1, not_trusted=("api.x.ai",)))
+    note_last_run(ours, LastRun(agent="qwen-code", ended=time_of, reason="other_base_url"))
+    marks = {text.partition(",")[0]: (mark, text.partition(": ")[2]) for mark, text in findings("last run")}
+    assert marks == {
+        "codex": ("ok", "3 requests recorded through the forward door; 1 host reached unread: a.b"),
+        "pi": (
+            "wrong",
+            "1 request recorded through the forward door; it does not trust the certificate of agent-logger: api.x.ai",
+        ),
+        "qwen-code": ("note", "0 requests recorded: the agent's settings name another address"),
+    }

@@ -35,7 +35,7 @@ def numbered(text: str) -> int:
     return len(re.findall(r"^ *#\d+", text, re.MULTILINE))
 
 
-def test_the_header_of_a_fork_has_the_numbers_of_the_list_and_says_where_the_rest_counts(
+def test_the_header_of_a_fork_matches_ls_and_names_the_session_that_counts_the_rest(
     forked: Path,
 ) -> None:
     rows = listed()
@@ -55,11 +55,9 @@ def test_the_header_of_a_fork_has_the_numbers_of_the_list_and_says_where_the_res
     )
 
 
-def test_the_json_of_a_fork_says_of_each_turn_where_it_counts(forked: Path) -> None:
+def test_the_json_of_a_fork_names_the_session_that_counts_each_turn(forked: Path) -> None:
     shown = json.loads(printed("show", FORK, "--json"))
-    places = [
-        turn["counted_in"] and turn["counted_in"][:8] for ex in shown["exchanges"] for turn in ex["turns"]
-    ]
+    places = [turn["counted_in"] and turn["counted_in"][:8] for ex in shown["exchanges"] for turn in ex["turns"]]
     assert places == [TRUNK, None, None, None]
     before = shown["inherited"]
     assert (before["exchanges"], before["turns"], [it[:8] for it in before["counted_in"]]) == (1, 1, [TRUNK])
@@ -67,13 +65,13 @@ def test_the_json_of_a_fork_says_of_each_turn_where_it_counts(forked: Path) -> N
 
 
 @pytest.mark.parametrize("form", ["md", "html"])
-def test_exports_of_a_fork_say_where_the_rest_counts(forked: Path, form: str) -> None:
+def test_exports_of_a_fork_name_the_session_that_counts_the_rest(forked: Path, form: str) -> None:
     text = printed("export", FORK, "--to", form).replace("\\", "")
     assert re.search(r"before the fork.{0,20}?1 turn, \$0\.\d+, counted in 64c46467", text, re.DOTALL)
     assert "3 exchanges, 3 turns" in text
 
 
-def test_a_header_counts_the_turns_that_are_printed(home: Path) -> None:
+def test_the_turn_count_of_the_header_matches_the_printed_turns(home: Path) -> None:
     """Also those without an id or tokens, and what the client said in the model's name."""
     name = ID.format(1)
     bare = [

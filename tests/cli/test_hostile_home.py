@@ -4,17 +4,20 @@ import ast
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.hostile import EMPTY_FILES, HOSTILE_IDS, LONG_LINE, OUTSIDE, Hostile, hostile_home, number
+from tests.cli.hostile import EMPTY_FILES, LONG_LINE, OUTSIDE, Hostile, hostile_home, number
+from tests.hostile import NAMES
 from tests.memory import PEAK_KB
 
 MOST_MEMORY = 400 << 20  # bytes
@@ -76,7 +79,9 @@ def looks(home: Path) -> dict[str, tuple[int, ...]]:
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(("empty_files", "long_line"), SIZES)
-def test_a_hostile_home_is_read_whole_and_harms_nobody(home: Path, empty_files: int, long_line: int) -> None:
+def test_a_hostile_home_is_read_completely_without_errors_or_writes_outside(
+    home: Path, empty_files: int, long_line: int
+) -> None:
     hostile = hostile_home(home, empty_files=empty_files, long_line=long_line)
     before = looks(home)
     done = {name: run(home, COMMAND, *name.split()) for name in COMMANDS}
@@ -110,14 +115,12 @@ def _is_all_there(hostile: Hostile, done: dict[str, Done], api: Done, empty_file
     assert told == (hostile.good, 10 * hostile.good, hostile.good)
     rows = json.loads(done["ls --all --json"].stdout)
     assert sum(row["output_tokens"] for row in rows) == hostile.good
-    assert len(rows) >= empty_files + len(HOSTILE_IDS)
+    assert len(rows) >= empty_files + len(NAMES)
     counted = api.stdout.split()
     assert (int(counted[1]), counted[2]) == (hostile.good, b"None"), api.stderr
     report: dict[str, Any] = json.loads(done["verify --json .claude"].stdout)
     damage = {
-        (os.path.abspath(hostile.home / it["path"]), bad["line"])
-        for it in report["files"]
-        for bad in it["damage"]
+        (os.path.abspath(hostile.home / it["path"]), bad["line"]) for it in report["files"] for bad in it["damage"]
     }
     assert damage == hostile.bad
 
@@ -128,7 +131,7 @@ def _stayed_inside(home: Path) -> None:
     for line in (home.parent / "opened").read_text().splitlines():
         event, path, flags = ast.literal_eval(line)
         real = os.path.realpath(home / path.removeprefix("file:").partition("?")[0])
-        assert any(Path(real).is_relative_to(it) for it in inside), line
+        assert any(Path(real).is_relative_to(it) for it in inside) or _is_copy(Path(real)), line
         if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT) or event == "sqlite3.connect":
             ours = [
                 home / ".agent-logger",
@@ -136,11 +139,18 @@ def _stayed_inside(home: Path) -> None:
                 home.parent / "opened",
                 Path("/dev/null"),
             ]
-            assert any(Path(real).is_relative_to(it) for it in ours), line
+            assert any(Path(real).is_relative_to(it) for it in ours) or _is_copy(Path(real)), line
+
+
+def _is_copy(path: Path) -> bool:
+    """Whether it is in a folder for the copy of a database, or a file by which `tempfile` sees whether it can write."""
+    place = Path(tempfile.gettempdir())
+    top = path.relative_to(place).parts[0] if path != place and path.is_relative_to(place) else ""
+    return top.startswith("agent-logger-") or re.fullmatch(r"[a-z0-9_]{8}", top) is not None
 
 
 @pytest.mark.parametrize("name", ["usage --json", "ls --all --json", "verify --json .claude"])
-def test_files_that_vanish_shrink_and_are_replaced_meanwhile_stop_nobody(home: Path, name: str) -> None:
+def test_files_changed_during_a_command_do_not_cause_errors(home: Path, name: str) -> None:
     hostile, rng = Hostile(home), random.Random(7)
     paths = [hostile.session(*(hostile.response() for _ in range(40))) for _ in range(300)]
     line = [sys.executable, "-m", "agent_logger", *name.split()]

@@ -105,9 +105,7 @@ def _own_logs(home: Path, keep: frozenset[str]) -> None:
     talk = next(it for it in talks() if it.name.endswith("2.1.325/tools_stream"))
     wire.write_bytes(b"".join(records.encode(it) + b"\n" for it in talk.records()))
     spoil(wire, keep | {"body", "chunks", "headers"})
-    said = Message(
-        source="assistant", type="text", ts="2026-11-15T08:00:00.000Z", text="hi", model="m", name="Bash"
-    )
+    said = Message(source="assistant", type="text", ts="2026-11-15T08:00:00.000Z", text="hi", model="m", name="Bash")
     start = SessionStart(
         session_id="e1",
         ts=said.ts,
@@ -152,21 +150,23 @@ for line in json.loads(sys.argv.pop()):
 def on_a_terminal(home: Path, lines: list[list[str]]) -> str:
     """All that the commands print; a bar for who waits is no matter here."""
     ours, theirs = pty.openpty()
-    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "COLUMNS": "80", "TERM": "xterm-256color"}
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(home),
+        "COLUMNS": "80",
+        "TERM": "xterm-256color",
+        "PAGER": "",
+    }
     command = [sys.executable, "-c", PROGRAM, json.dumps(lines)]
     with (
         (home / "stderr").open("wb") as stderr,
-        subprocess.Popen(
-            command, env=environment, cwd=home, stdin=theirs, stdout=theirs, stderr=stderr
-        ) as process,
+        subprocess.Popen(command, env=environment, cwd=home, stdin=theirs, stdout=theirs, stderr=stderr) as process,
     ):
         os.close(theirs)
         written = b"".join(_read(ours))
     os.close(ours)
     assert process.returncode == 0
-    return (
-        (written + (home / "stderr").read_bytes()).decode().replace("\r\n", "\n")
-    )  # a terminal makes two of one
+    return (written + (home / "stderr").read_bytes()).decode().replace("\r\n", "\n")  # a terminal makes two of one
 
 
 def _read(terminal: int) -> Iterator[bytes]:
@@ -175,9 +175,9 @@ def _read(terminal: int) -> Iterator[bytes]:
             yield data
 
 
-def test_no_name_of_a_folder_drives_a_terminal_or_takes_a_line(home: Path) -> None:
+def test_folder_names_with_control_characters_are_escaped_in_all_output(home: Path) -> None:
     """Also where somebody is asked."""
-    folder = home / f"{EVIL.replace(chr(0), '')}\nall can be read"
+    folder = home / f"{EVIL.replace(chr(0), '')}\nno damage"
     claude_file(folder, ID.format(1), [assistant(2, "yes", ID.format(1))])
     (path,) = folder.rglob("*.jsonl")
     with path.open("ab") as file:
@@ -200,10 +200,10 @@ def test_no_name_of_a_folder_drives_a_terminal_or_takes_a_line(home: Path) -> No
     assert written.count("[y/N]") == 2
     assert not (found := CONTROL.search(written)), written[max(0, found.start() - 300) :][:400]
     for line in written.splitlines():
-        assert not line.startswith("all can be read"), line
+        assert not line.startswith("no damage"), line
 
 
-def test_no_text_of_any_file_drives_a_terminal(spoilt_home: Path) -> None:
+def test_control_characters_in_any_file_are_escaped_on_a_terminal(spoilt_home: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "agent_logger", "ls", "--all", "--json"],
         env={"PATH": os.environ["PATH"], "HOME": str(spoilt_home)},
@@ -212,12 +212,7 @@ def test_no_text_of_any_file_drives_a_terminal(spoilt_home: Path) -> None:
     )
     rows = json.loads(done.stdout)
     assert {row["agent"] for row in rows} >= {"claude-code", "codex", "gemini-cli", "opencode"}
-    assert (
-        sum(
-            EVIL[:6] in json.dumps(row, ensure_ascii=False) or "\\u001b[2J" in json.dumps(row) for row in rows
-        )
-        >= 5
-    )
+    assert sum(EVIL[:6] in json.dumps(row, ensure_ascii=False) or "\\u001b[2J" in json.dumps(row) for row in rows) >= 5
     commands = [
         "ls --all", "ls --all --json", "usage", "usage session", "usage model", "usage project", "usage agent --json",
         "verify .", "search tmp",
@@ -232,8 +227,6 @@ def test_no_text_of_any_file_drives_a_terminal(spoilt_home: Path) -> None:
         ]
     lines += [["show", rows[0]["path"], "--json"], ["export", rows[0]["path"], "--to", "html"]]
     written = COLOUR.sub("", on_a_terminal(spoilt_home, lines))
-    assert written.count("\nexit 0\n") >= len(commands) - 1 + 3 * len(
-        rows
-    )  # there is damage, and what is no id
+    assert written.count("\nexit 0\n") >= len(commands) - 1 + 3 * len(rows)  # there is damage, and what is no id
     assert "Error" not in written
     assert not (found := CONTROL.search(written)), written[max(0, found.start() - 300) :][:400]

@@ -1,9 +1,12 @@
+import subprocess
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from agent_logger import SessionLogger
 from agent_logger.cli.init import RULES, command
+from agent_logger.journal.sync import UPKEEP
 
 
 def run(folder: Path, *arguments: str, said: str = "") -> tuple[int, str]:
@@ -13,7 +16,7 @@ def run(folder: Path, *arguments: str, said: str = "") -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("before", [None, "*.pyc\n", "*.pyc", "/logs/\n"])
-def test_the_rules_are_added_once_and_what_was_there_stays(before: str | None, tmp_path: Path) -> None:
+def test_ignore_rules_are_added_once_and_existing_lines_are_kept(before: str | None, tmp_path: Path) -> None:
     ignore = tmp_path / ".gitignore"
     if before is not None:
         ignore.write_text(before)
@@ -28,7 +31,7 @@ def test_the_rules_are_added_once_and_what_was_there_stays(before: str | None, t
     assert ignore.read_text() == text
 
 
-def test_nothing_is_done_without_being_told_to(tmp_path: Path) -> None:
+def test_nothing_is_written_without_confirmation(tmp_path: Path) -> None:
     code, shown = run(tmp_path, said="n\n")
     assert code == 1 and "!/sessions/.gitkeep" in shown
     assert not (tmp_path / "sessions").exists() and not (tmp_path / ".gitignore").exists()
@@ -36,15 +39,35 @@ def test_nothing_is_done_without_being_told_to(tmp_path: Path) -> None:
     assert (tmp_path / "sessions" / ".gitkeep").exists()
 
 
-def test_where_nobody_can_answer_it_says_what_to_do(tmp_path: Path) -> None:
+def test_without_a_terminal_the_error_suggests_the_yes_option(tmp_path: Path) -> None:
     done = CliRunner().invoke(command, [str(tmp_path)], input="")
     assert done.exit_code == 2 and "nothing was changed; pass --yes" in done.output
     assert not (tmp_path / "sessions").exists() and not (tmp_path / ".gitignore").exists()
 
 
-def test_a_logger_writes_no_rules_into_the_folder(tmp_path: Path) -> None:
-    from agent_logger import SessionLogger
+@pytest.mark.parametrize("recorded", ["before", "after", "never"])
+def test_git_keeps_the_folder_and_no_log(recorded: str, tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    subprocess.run(["git", "init", "-q", str(project)], check=True)
+    if recorded == "before":
+        _record(project)
+    run(project, "--yes")
+    if recorded == "after":
+        _record(project)
+    subprocess.run(["git", "-C", str(project), "add", "-A"], check=True)
+    command = ["git", "-C", str(project), "ls-files"]
+    kept = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    assert kept == [".gitignore", "sessions/.gitkeep"]
+    assert "nothing to do" in run(project, "--yes")[1]
 
+
+def _record(project: Path) -> None:
+    with SessionLogger(project / "sessions") as logger:
+        logger.log_user_input("go")
+    UPKEEP.finish()
+
+
+def test_a_logger_writes_no_gitignore_into_the_initialised_folder(tmp_path: Path) -> None:
     run(tmp_path, "--yes")
     with SessionLogger(tmp_path / "sessions") as logger:
         logger.log_user_input("go")

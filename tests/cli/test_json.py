@@ -1,4 +1,4 @@
-"""What `--json` prints is what its schema in docs/schemas says, for every command that has it."""
+"""What `--json` prints is what its schema in src/agent_logger/schemas says, for every command that has it."""
 
 import json
 import os
@@ -21,10 +21,13 @@ RESULT = {"type": "result", "is_error": False, "session_id": SUB_AGENTS, "result
 # The name of the schema, and what is asked; DEMO stands for the demo's session, which the proxy has seen.
 ASKED = [
     ("archive", ["archive"]),
+    ("ca", ["ca"]),
     ("config", ["config"]),
     ("context", ["context"]),
     ("doctor", ["doctor"]),
     ("du", ["du"]),
+    ("export", ["export", "DEMO", "--to", "md", "-o", "shared.md"]),
+    ("find-agents", ["find"]),
     ("find", ["find", SUB_AGENTS]),
     ("ls", ["ls", "--all"]),
     ("restore", ["archive", "--restore", SUB_AGENTS, "--yes"]),
@@ -43,6 +46,9 @@ ASKED = [
     ("tree", ["tree", SUB_AGENTS]),
     ("usage", ["usage", "model"]),
     ("usage", ["usage", "tool"]),
+    ("tag", ["tag", SUB_AGENTS, "todo", "--pin", "--note", "later"]),
+    ("usage", ["usage", "session"]),
+    ("usage-block", ["usage", "block"]),
     ("usage-explain", ["usage", "--explain", SUB_AGENTS]),
     ("verify", ["verify"]),
 ]
@@ -60,7 +66,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-def test_every_command_that_prints_json_is_asked() -> None:
+def test_every_command_with_a_json_option_is_tested() -> None:
     commands = {name: import_module(f"agent_logger.cli.{name}").command for name in COMMANDS}
     assert {words[0] for _, words in ASKED} == {name for name, it in commands.items() if _has_json(it)}
 
@@ -69,17 +75,17 @@ def _has_json(command: click.Command) -> bool:
     return any("--json" in option.opts for option in command.params)
 
 
-def test_every_schema_of_a_command_is_used() -> None:
-    schemas = {it.stem for it in (ROOT / "docs/schemas").glob("*.json") if not it.stem.endswith("-log")}
+def test_every_command_schema_is_tested() -> None:
+    schemas = {it.stem for it in (ROOT / "src/agent_logger/schemas").glob("*.json") if not it.stem.endswith("-log")}
     assert schemas == {schema for schema, _ in ASKED}
 
 
 @pytest.mark.parametrize(("schema", "words"), ASKED, ids=lambda it: it if isinstance(it, str) else it[0])
-def test_what_is_printed_is_what_the_schema_says(schema: str, words: list[str], home: Path) -> None:
+def test_json_output_matches_its_schema(schema: str, words: list[str], home: Path) -> None:
     jsonschema = pytest.importorskip("jsonschema")
     told = _told(home, [(home / "DEMO").read_text() if it == "DEMO" else it for it in words])
     assert told or schema in ("status", "rm"), "something to look at"
-    wanted = json.loads((ROOT / "docs/schemas" / f"{schema}.json").read_text())
+    wanted = json.loads((ROOT / "src/agent_logger/schemas" / f"{schema}.json").read_text())
     jsonschema.Draft202012Validator(wanted).validate(told)
 
 

@@ -22,16 +22,17 @@ def listed(home: Path, *arguments: str) -> dict[str, dict[str, Any]]:
     return {row["id"]: row for row in json.loads(run(home, "ls", "--all", "--json", *arguments).stdout)}
 
 
-def test_a_session_whose_file_is_gone_is_listed_with_what_was_typed_and_marked(home: Path) -> None:
+def test_a_session_without_its_file_is_listed_with_its_prompts_and_marked(home: Path) -> None:
     shutil.copytree(DATA / "claude-cli/2.1.325/interactive_tui/home/.claude", home / ".claude")
     assert not listed(home)[LOST]["prompts_only"]  # its file is there
     [path] = home.glob(f".claude/projects/*/{LOST}.jsonl")
     path.unlink()
     row = listed(home)[LOST]
     assert (row["prompts_only"], row["exchanges"], row["turns"], row["cost_usd"]) == (True, 3, 0, None)
-    assert run(home, "ls").stdout.splitlines()[1].endswith("  p")
+    wide = {"PATH": os.environ["PATH"], "HOME": str(home), "COLUMNS": "120"}
+    assert run_command(["ls"], wide).stdout.splitlines()[1].endswith("  prompts only")
     shown = run(home, "show", LOST[:8]).stdout
-    assert "The agent's file is gone" in shown
+    assert "The agent's session file is gone" in shown
     assert "thanks, what next?" in shown
     assert "not complete" not in shown
     found = run(home, "find", LOST)

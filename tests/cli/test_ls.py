@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -37,7 +38,7 @@ def run(world: World, *arguments: str) -> subprocess.CompletedProcess[str]:
     return run_command([*arguments], environment)
 
 
-def test_every_session_is_listed_once_with_its_tokens_and_its_branches_with_it(world: World) -> None:
+def test_every_session_is_listed_once_with_its_tokens_and_branches(world: World) -> None:
     done = run(world, "ls", "--json")
     rows = json.loads(done.stdout)
     assert {(row["title"], row["turns"], row["input_tokens"], len(row["paths"])) for row in rows} == {
@@ -51,7 +52,7 @@ def test_every_session_is_listed_once_with_its_tokens_and_its_branches_with_it(w
     assert len(run(world, "ls", "-n", "1").stdout.splitlines()) == 2
 
 
-def test_a_session_is_shown_by_any_of_its_names_without_keys_or_controls(world: World) -> None:
+def test_a_session_is_shown_by_name_or_path_without_keys_or_control_characters(world: World) -> None:
     hello = next(row for row in json.loads(run(world, "ls", "--json").stdout) if row["title"] == "hello")
     by_name = run(world, "show", hello["log"])
     assert "hello" in by_name.stdout
@@ -70,7 +71,7 @@ def test_a_session_is_shown_by_any_of_its_names_without_keys_or_controls(world: 
     assert json.loads(run(world, "show", named["log"], "--json").stdout)["exchanges"][0]["user_input"]
 
 
-def test_a_key_in_a_transcript_is_not_shown_though_a_line_breaks_in_it(tmp_path: Path) -> None:
+def test_a_key_in_a_transcript_is_not_shown(tmp_path: Path) -> None:
     """Agents' own files are kept word for word: what a person sees of them is not."""
     name = "33333333-1111-4111-8111-111111111111"
     said = f"please use {KEY} for it"
@@ -109,17 +110,19 @@ def test_a_key_in_a_transcript_is_not_shown_though_a_line_breaks_in_it(tmp_path:
         assert "Qz7Qz7" not in done.stdout, arguments
 
 
-def test_a_name_that_several_have_is_asked_about_and_one_that_none_has_is_an_error(world: World) -> None:
+def test_an_ambiguous_name_exits_with_2_and_an_unknown_name_with_1(world: World) -> None:
     day = json.loads(run(world, "ls", "--json").stdout)[0]["log"][:8]
     several = run(world, "show", day)
     assert several.returncode == 2
-    assert "is ambiguous" in several.stderr
+    ids = re.search(rf"'{day}' is ambiguous \((.+)\): use a longer prefix or a path", several.stderr)
+    assert ids
+    assert [run(world, "find", name).returncode for name in ids[1].split(", ")] == [0] * len(ids[1].split(", "))
     none = run(world, "show", "nobody")
     assert (none.returncode, none.stdout) == (1, "")
     assert "agent-logger ls" in none.stderr
 
 
-def test_without_sessions_it_says_what_to_do(tmp_path: Path) -> None:
+def test_ls_without_sessions_suggests_the_demo(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.spool.close()
     done = run(world, "ls")

@@ -32,14 +32,14 @@ def printed(home: Path, *arguments: str) -> str:
     return done.stdout
 
 
-def test_usage_of_an_sdk_log_alone_is_what_its_result_says(logged: Path) -> None:
+def test_usage_of_a_single_sdk_log_matches_its_result_message(logged: Path) -> None:
     [row] = json.loads(printed(logged, "usage", "session", "--json"))["rows"]
     assert row["cost_usd"] == 0.024242
     assert (row["input_tokens"], row["output_tokens"]) == (15, 295)
     assert (row["cache_read_tokens"], row["cache_write_tokens"]) == (3410, 3520)
 
 
-def test_explain_shows_what_is_not_itemised_as_a_row_of_its_own(logged: Path) -> None:
+def test_explain_shows_usage_that_is_not_itemised_as_a_separate_row(logged: Path) -> None:
     told = json.loads(printed(logged, "usage", "--explain", SESSION, "--json"))
     [rest] = [row for row in told["rows"] if row["joined_by"] == "result"]
     assert (rest["model"], rest["message_id"], rest["copies"]) == ("claude-opus-5-5", None, 0)
@@ -48,11 +48,11 @@ def test_explain_shows_what_is_not_itemised_as_a_row_of_its_own(logged: Path) ->
     assert told["totals"]["responses"] == len(told["rows"]) - 1
     text = printed(logged, "usage", "--explain", SESSION)
     assert "not itemised" in text
-    assert "billed: $0.0242" in text
-    assert "the client says: $0.0242" in text
+    assert "estimated cost: $0.0242" in text
+    assert "reported by the client: $0.0242" in text
 
 
-def test_show_says_what_is_not_itemised(logged: Path) -> None:
+def test_show_lists_usage_that_is_not_itemised(logged: Path) -> None:
     text = printed(logged, "show", SESSION)
     assert "not itemised: claude-opus-5-5" in text
     assert "$0.0242" in text
@@ -61,7 +61,7 @@ def test_show_says_what_is_not_itemised(logged: Path) -> None:
     assert "not itemised: claude-opus-5-5" in printed(logged, "export", SESSION, "--to", "md")
 
 
-def test_the_page_says_so_in_the_session_and_in_why_this_number(logged: Path) -> None:
+def test_the_page_shows_usage_that_is_not_itemised(logged: Path) -> None:
     with showing(logged) as page:
         page.settle()
         cookie, base = page.cookie(), "/sessions/416b4d36-871a-434e-9be3-5412c272366c"

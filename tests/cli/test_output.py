@@ -54,23 +54,23 @@ HARMLESS = [
 
 
 @pytest.mark.parametrize(("text", "shown"), HOSTILE)
-def test_characters_that_drive_or_deceive_a_terminal_are_shown_as_text(text: str, shown: str) -> None:
+def test_control_and_bidi_characters_are_escaped(text: str, shown: str) -> None:
     assert printable(text) == shown
     assert printable(text, lines=True) == shown
 
 
 @pytest.mark.parametrize("text", [param.values[0] for param in HARMLESS])
-def test_text_to_be_read_is_unchanged(text: str) -> None:
+def test_harmless_text_is_unchanged(text: str) -> None:
     assert printable(text) == text
 
 
-def test_newlines_and_tabs_stay_only_when_asked() -> None:
+def test_newlines_and_tabs_are_kept_only_with_lines_enabled() -> None:
     assert printable("a\n\tb") == "a\\n\\tb"
     assert printable("a\n\tb", lines=True) == "a\n\tb"
 
 
 @given(texts)
-def test_no_control_character_survives(text: str) -> None:
+def test_printable_leaves_no_control_characters(text: str) -> None:
     for shown, kept in ((printable(text), ""), (printable(text, lines=True), "\n\t")):
         left = {char for char in shown if unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp")}
         assert left <= set(kept)
@@ -108,7 +108,7 @@ class Row:
 
 
 @given(texts)
-def test_json_says_the_same_text_without_control_characters(text: str) -> None:
+def test_json_output_round_trips_text_without_control_characters(text: str) -> None:
     with redirect_stdout(StringIO()) as stdout:
         _output.json([Row(text, 1), {"key": text}])
     printed = stdout.getvalue()
@@ -126,7 +126,7 @@ def test_json_is_indented_and_keeps_readable_text(capsys: pytest.CaptureFixture[
 CELLS = ["ascii", "日本語", "e\u0301", "한글", "ﾊﾝｶｸ", "👨\u200d👩\u200d👧", "\u1112\u1161\u11ab", ""]
 
 
-def test_columns_line_up_whatever_the_script(capsys: pytest.CaptureFixture[str]) -> None:
+def test_columns_are_aligned_for_every_script(capsys: pytest.CaptureFixture[str]) -> None:
     _output.table(("cell", "next"), [(cell, "|") for cell in CELLS])
     lines = capsys.readouterr().out.splitlines()
     before = [line[: line.index("|")] for line in lines[1:]]
@@ -146,12 +146,12 @@ def test_a_column_of_numbers_is_aligned_right(capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().out == "name  count  note\na         1  x\nbb     1000\n"
 
 
-def test_a_table_without_rows_is_its_head(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_without_rows_prints_its_header(capsys: pytest.CaptureFixture[str]) -> None:
     _output.table(("name", "count"), [])
     assert capsys.readouterr().out == "name  count\n"
 
 
-def test_in_a_pipe_every_row_is_one_whole_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_row_is_one_line_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
     _output.table(("a", "b"), [("x\ny" * 200, "\x1b[31m")])
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 2
@@ -169,7 +169,7 @@ def _on_a_terminal(tmp_path: Path, **variables: str) -> str:
     return printed_on_a_terminal([sys.executable, "-c", SCRIPT], tmp_path, **variables)
 
 
-def test_on_a_terminal_long_cells_are_folded_and_nothing_is_markup(tmp_path: Path) -> None:
+def test_long_cells_are_wrapped_on_a_terminal_and_markup_is_not_interpreted(tmp_path: Path) -> None:
     got = _on_a_terminal(tmp_path, COLUMNS="40")
     plain = STYLE.sub("", got)
     lines = plain.splitlines()
@@ -184,14 +184,14 @@ def test_a_terminal_without_a_size_counts_as_80_columns_wide(tmp_path: Path) -> 
     assert _on_a_terminal(tmp_path).splitlines()[-1] == "80"
 
 
-def test_no_color_means_no_colour(tmp_path: Path) -> None:
+def test_no_color_disables_colours(tmp_path: Path) -> None:
     colour = r"\x1b\[(\d+;)*[34]\d"
     assert re.search(colour, _on_a_terminal(tmp_path))
     assert not re.search(colour, _on_a_terminal(tmp_path, NO_COLOR="1"))
 
 
 @pytest.mark.parametrize("command", ["show", "search"])
-def test_a_terminal_that_knows_no_colours_is_sent_none(home: Path, command: str) -> None:
+def test_a_dumb_terminal_gets_no_escape_sequences(home: Path, command: str) -> None:
     claude_file(home, ID.format(1), [user(1, "zebra", ID.format(1))])
     asked = ID.format(1) if command == "show" else "zebra"
     assert "\x1b[" in on_a_terminal(home, command, asked)
@@ -216,7 +216,9 @@ def a_terminal() -> Iterator[Callable[[], bytes]]:
     os.close(ours)
 
 
-def test_a_bar_comes_when_it_takes_long_and_goes_when_it_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_progress_bar_appears_after_a_delay_and_is_removed_at_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("TERM", "xterm-256color")
     assert _output.WAIT_SECONDS == 0.5
     monkeypatch.setattr(_output, "WAIT_SECONDS", 60.0)
@@ -232,7 +234,7 @@ def test_a_bar_comes_when_it_takes_long_and_goes_when_it_is_done(monkeypatch: py
     assert shown.endswith(b"\x1b[1A\x1b[2K")  # the line is gone again
 
 
-def test_a_pipe_gets_no_bar(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pipe_gets_no_progress_bar(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_output, "WAIT_SECONDS", 0.0)
     with _output.progress("reading", 100) as advance:
         advance(40)
@@ -248,5 +250,5 @@ def test_a_pipe_gets_no_bar(capsys: pytest.CaptureFixture[str], monkeypatch: pyt
         ("20261115-080000-abcd", "20261115-080000-abcd"),
     ],
 )
-def test_an_id_is_shortened_to_what_tells_it_from_others(session: str, short: str) -> None:
+def test_an_id_is_shortened_to_its_distinguishing_part(session: str, short: str) -> None:
     assert screen.short_id(session) == short

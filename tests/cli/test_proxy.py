@@ -16,7 +16,7 @@ from tests.commands import run_command
 from tests.fakeapi import FakeAPI
 
 from agent_logger.files.parts import parts_in
-from agent_logger.logs.reader import read_log
+from agent_logger.logs.log_records import read_log
 from agent_logger.model.records import Request, Response
 
 SECRET = "sk-ant-api03-" + "Qz7" * 20
@@ -51,9 +51,7 @@ class Running:
         self.port = int(found[1])
 
     def call(self, text: str = "hi", path: str = "/v1/messages", headers: str = "") -> bytes:
-        body = json.dumps(
-            {"model": "m", "stream": True, "messages": [{"role": "user", "content": text}]}
-        ).encode()
+        body = json.dumps({"model": "m", "stream": True, "messages": [{"role": "user", "content": text}]}).encode()
         host = self.api.url.removeprefix("http://")
         head = (
             f"POST /anthropic/{host}{path} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\nx-api-key: {SECRET}\r\n{headers}"
@@ -133,7 +131,7 @@ def test_a_call_is_in_the_log_after_a_graceful_stop(proxy: Running) -> None:
     assert b"message_stop" in sent
 
 
-def test_a_terminal_sees_a_line_per_call_with_its_session(tmp_path: Path, api: FakeAPI) -> None:
+def test_the_terminal_shows_one_line_per_call_with_its_session(tmp_path: Path, api: FakeAPI) -> None:
     ours, theirs = os.openpty()
     running = Running(tmp_path, api, "--port", "0", terminal=theirs)
     os.close(theirs)
@@ -155,7 +153,7 @@ def test_a_terminal_sees_a_line_per_call_with_its_session(tmp_path: Path, api: F
     assert "404" in refused
 
 
-def test_the_key_went_to_the_upstream_and_nowhere_else(proxy: Running) -> None:
+def test_the_api_key_is_sent_to_the_upstream_and_stored_nowhere(proxy: Running) -> None:
     proxy.call(text=f"my key is {SECRET}")
     proxy.stop()
     said = proxy.close()
@@ -167,7 +165,7 @@ def test_the_key_went_to_the_upstream_and_nowhere_else(proxy: Running) -> None:
     assert SECRET not in said
 
 
-def test_status_says_that_it_records_and_what(proxy: Running) -> None:
+def test_status_reports_calls_port_and_recording_state(proxy: Running) -> None:
     for _ in range(3):
         proxy.call()
     assert until(lambda: "calls           3" in proxy.agent_logger("status").stdout)
@@ -178,24 +176,24 @@ def test_status_says_that_it_records_and_what(proxy: Running) -> None:
     proxy.stop()
     ended = proxy.agent_logger("status")
     assert ended.returncode == 1
-    assert "Nothing is being recorded" in ended.stdout
+    assert "The proxy is not running" in ended.stdout
 
 
-def test_a_proxy_that_was_killed_does_not_count_as_running(proxy: Running) -> None:
+def test_a_killed_proxy_is_not_reported_as_running(proxy: Running) -> None:
     proxy.process.kill()
     proxy.process.wait()
     assert proxy.agent_logger("status").returncode == 1
     assert list((proxy.folder / ".agent-logger").glob("proxy-*")) == []
 
 
-def test_a_second_proxy_on_the_same_folder_is_told_where_the_first_listens(proxy: Running) -> None:
+def test_the_error_of_a_second_proxy_names_the_port_of_the_first(proxy: Running) -> None:
     done = proxy.agent_logger("proxy", "--port", "0")
     assert done.returncode == 1
     assert f"port {proxy.port}" in done.stderr
     assert done.stderr.count("\n") == 1
 
 
-def test_a_chosen_port_that_is_taken_is_an_error_and_the_default_one_is_replaced(
+def test_an_occupied_port_is_an_error_if_chosen_and_replaced_if_default(
     proxy: Running, tmp_path: Path, api: FakeAPI
 ) -> None:
     taken = proxy.agent_logger("proxy", "--port", str(proxy.port), "--log-dir", "other")
@@ -212,7 +210,7 @@ def test_a_chosen_port_that_is_taken_is_an_error_and_the_default_one_is_replaced
         second.close()
 
 
-def test_what_is_refused_is_said_recorded_and_goes_nowhere(proxy: Running) -> None:
+def test_a_refused_request_is_answered_recorded_and_not_forwarded(proxy: Running) -> None:
     answer = proxy.send(
         f"GET /anthropic/evil.example.com/v1/x HTTP/1.1\r\nHost: 127.0.0.1:{proxy.port}\r\n\r\n".encode()
     )
@@ -224,7 +222,7 @@ def test_what_is_refused_is_said_recorded_and_goes_nowhere(proxy: Running) -> No
     assert [it.reason for it in records if isinstance(it, Response)] == ["refused"]
 
 
-def test_start_is_the_proxy(tmp_path: Path, api: FakeAPI) -> None:
+def test_start_runs_the_proxy(tmp_path: Path, api: FakeAPI) -> None:
     running = Running(tmp_path, api, "--port", "0", command="start")
     assert running.call().startswith(b"HTTP/1.1 200")
     assert running.stop(signal.SIGINT) == 0
@@ -243,7 +241,7 @@ def test_workers_share_the_port_and_one_log_folder(tmp_path: Path, api: FakeAPI)
     assert SECRET not in "".join(bodies)
 
 
-def test_du_counts_what_is_there(proxy: Running) -> None:
+def test_du_reports_the_number_and_size_of_logs(proxy: Running) -> None:
     proxy.call()
     proxy.stop()
     done = proxy.agent_logger("du", "--json", "logs")

@@ -19,7 +19,7 @@ import pytest
 from tests.recording.played import script
 
 from agent_logger.agents.claude_code.naming import project_folders
-from agent_logger.logs.reader import read_exchanges, read_log
+from agent_logger.logs.log_records import read_exchanges, read_log
 from agent_logger.model.records import ExchangeRecord, SessionStart
 
 ROOT = Path(__file__).parents[2]
@@ -40,9 +40,7 @@ def env(tmp_path: Path) -> dict[str, str]:
     }
 
 
-def run(
-    env: dict[str, str], *arguments: str, given: bytes | None = None
-) -> subprocess.CompletedProcess[bytes]:
+def run(env: dict[str, str], *arguments: str, given: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
         [*RUN, *arguments],
         env=env,
@@ -71,7 +69,7 @@ def started(env: dict[str, str], *arguments: str) -> Iterator[subprocess.Popen[b
 
 def logs(env: dict[str, str]) -> list[tuple[SessionStart | None, list[ExchangeRecord]]]:
     found = []
-    for path in sorted(Path(env["HOME"]).glob("sessions/*.jsonl")):
+    for path in sorted(Path(env["HOME"]).glob(".agent-logger/sessions/*.jsonl")):
         starts = [it.value for it in read_log(path.parent, path.stem) if isinstance(it.value, SessionStart)]
         found.append((starts[0] if starts else None, read_exchanges(path.parent, path.stem)))
     return found
@@ -103,7 +101,7 @@ def test_output_passes_byte_for_byte_and_is_recorded(env: dict[str, str], tmp_pa
     assert {it.type for it in exchange.messages} == {"run_started", "unknown", "stderr"}
 
 
-def test_a_line_is_there_before_the_next_comes(env: dict[str, str], tmp_path: Path) -> None:
+def test_lines_are_passed_on_at_once_and_survive_a_kill(env: dict[str, str], tmp_path: Path) -> None:
     """And what we had passed on is recorded, though we are killed."""
     first = {
         "type": "assistant",
@@ -114,7 +112,7 @@ def test_a_line_is_there_before_the_next_comes(env: dict[str, str], tmp_path: Pa
     with started(env, "--", "claude", "-p", "Fix the timer") as process:
         assert process.stdout and b"Hi" in process.stdout.readline()
         give_up = time.monotonic() + 30
-        while not any(b'"Hi"' in it.read_bytes() for it in (tmp_path / "sessions").glob("*.live*")):
+        while not any(b'"Hi"' in it.read_bytes() for it in (tmp_path / ".agent-logger/sessions").glob("*.live*")):
             assert time.monotonic() < give_up
             time.sleep(0.01)
         process.kill()
@@ -123,7 +121,20 @@ def test_a_line_is_there_before_the_next_comes(env: dict[str, str], tmp_path: Pa
     assert [it.text for it in exchange.messages if it.source == "assistant"] == ["Hi"]
 
 
-def test_a_run_of_anything_is_a_run_before_its_log_says_so(env: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("words", "cost"), [([], b"$0.25"), (["-c"], b"cost unknown"), (["-r", SESSION], b"cost unknown")]
+)
+def test_the_cost_of_a_continued_session_of_which_no_log_exists_is_unknown(
+    env: dict[str, str], words: list[str], cost: bytes
+) -> None:
+    """The client counts by model over the whole session."""
+    models = {"claude-opus-5-5": {"inputTokens": 1000, "outputTokens": 50, "costUSD": 0.25}}
+    agent(env, printing({**RESULT, "modelUsage": models}))
+    done = run(env, "--", "claude", "-p", *words, "--output-format", "json", "Fix the timer")
+    assert cost in done.stderr
+
+
+def test_a_run_of_any_command_is_listed_as_a_run_from_its_start(env: dict[str, str]) -> None:
     with started(env, "--", "sh", "-c", "echo first; exec sleep 20") as process:
         assert process.stdout and process.stdout.readline() == b"first\n"
         give_up = time.monotonic() + 30
@@ -134,17 +145,17 @@ def test_a_run_of_anything_is_a_run_before_its_log_says_so(env: dict[str, str]) 
     assert [(it["agent"], it["witnesses"]) for it in listed(env)] == [(None, ["run"])], "killed, it stays one"
 
 
-def test_the_summary_tells_what_it_came_to(env: dict[str, str]) -> None:
+def test_the_summary_line_shows_turns_tokens_cost_and_duration(env: dict[str, str]) -> None:
     agent(env, printing(RESULT))
     done = run(env, "--", "claude", "-p", "Fix the timer", "--output-format", "json")
-    told = "agent-logger: session 7b320356 · 2 turns · 10 in, 5 out tokens · $0.2500 · 1.5 s\n"
-    assert done.stderr.decode() == told
+    assert done.stderr.decode().splitlines() == [
+        "agent-logger: session 7b320356 · 2 turns · 10 in, 5 out tokens · $0.2500 · 1.5 s",
+        "0 requests recorded · other_base_url: the agent's settings name another address",
+    ]
     assert json.loads(done.stdout) == RESULT
 
 
-def test_an_agent_that_prints_no_id_is_known_by_the_file_it_wrote(
-    env: dict[str, str], tmp_path: Path
-) -> None:
+def test_an_agent_that_prints_no_id_is_identified_by_its_session_file(env: dict[str, str], tmp_path: Path) -> None:
     folder = tmp_path / ".claude" / "projects" / project_folders(tmp_path)[0]
     line = {"type": "user", "sessionId": SESSION, "message": {"role": "user", "content": "Fix the timer"}}
     (tmp_path / "line").write_text(json.dumps(line) + "\n")
@@ -155,7 +166,7 @@ def test_an_agent_that_prints_no_id_is_known_by_the_file_it_wrote(
     assert (it["id"], it["witnesses"]) == (SESSION, ["run", "transcript"])
 
 
-def test_runs_that_nothing_names_are_sessions_of_their_own(env: dict[str, str]) -> None:
+def test_runs_without_a_session_id_are_separate_sessions(env: dict[str, str]) -> None:
     for word in ("one", "two"):
         run(env, "--", "echo", word)
     rows = listed(env)
@@ -166,13 +177,11 @@ def test_runs_that_nothing_names_are_sessions_of_their_own(env: dict[str, str]) 
 
 def listed(env: dict[str, str]) -> list[dict[str, Any]]:
     line = [sys.executable, "-m", "agent_logger", "ls", "--json"]
-    found: list[dict[str, Any]] = json.loads(
-        subprocess.run(line, env=env, capture_output=True, check=True).stdout
-    )
+    found: list[dict[str, Any]] = json.loads(subprocess.run(line, env=env, capture_output=True, check=True).stdout)
     return found
 
 
-def test_one_prompt_for_claude(env: dict[str, str], tmp_path: Path) -> None:
+def test_a_prompt_is_passed_to_claude_with_its_options(env: dict[str, str], tmp_path: Path) -> None:
     agent(env, f'printf "%s " "$@" > {tmp_path}/arguments\n{printing(RESULT)}\nexit 4')
     done = run(env, "Fix the timer", "--max-turns", "3", "--model", "opus")
     assert done.returncode == 4 and json.loads(done.stdout) == RESULT
@@ -180,23 +189,31 @@ def test_one_prompt_for_claude(env: dict[str, str], tmp_path: Path) -> None:
     assert (tmp_path / "arguments").read_text() == wanted
 
 
-def test_an_agent_that_takes_too_long_is_ended_and_that_is_said(env: dict[str, str]) -> None:
+def test_a_timed_out_agent_is_interrupted_and_reported(env: dict[str, str]) -> None:
     agent(env, f"{printing({'type': 'system', 'subtype': 'init', 'session_id': SESSION})}\nexec sleep 30")
     done = run(env, "--timeout", "0.5", "Fix the timer")
-    assert (done.returncode, done.stderr) == (
-        -signal.SIGINT,
-        b"agent-logger: session 7b320356 \xc2\xb7 timed out\n",
-    )
+    assert done.returncode == -signal.SIGINT
+    assert done.stderr.decode().splitlines() == [
+        "agent-logger: session 7b320356 · timed out",
+        "0 requests recorded · none_made: the agent made no model request",
+    ]
 
 
 @pytest.mark.needs("jsonschema")
-def test_json_is_the_metadata_in_place_of_the_output(env: dict[str, str]) -> None:
+def test_the_json_option_prints_the_metadata_instead_of_the_output(env: dict[str, str]) -> None:
     agent(env, printing({**RESULT, "is_error": True, "terminal_reason": "max_turns"}))
     told = json.loads(run(env, "--json", "Fix the timer").stdout)
-    schema = json.loads((ROOT / "docs/schemas/run.json").read_text())
+    schema = json.loads((ROOT / "src/agent_logger/schemas/run.json").read_text())
     pytest.importorskip("jsonschema").Draft202012Validator(schema).validate(told)
     assert (told["session_id"], told["cost"], told["failure"]) == (SESSION, 0.25, "max_turns")
-    assert (told["success"], told["is_max_turns"]) == (False, True)
+    assert (told["success"], told["is_max_turns"], told["data"]) == (False, True, None)
+
+
+def test_the_json_option_prints_the_answer(env: dict[str, str]) -> None:
+    agent(env, printing({**RESULT, "result": "Fixed."}))
+    assert json.loads(run(env, "--json", "Fix the timer").stdout)["data"] == "Fixed."
+    agent(env, printing({**RESULT, "structured_output": {"lines": [1, 2]}}))
+    assert json.loads(run(env, "--json", "Fix the timer").stdout)["data"] == {"lines": [1, 2]}
 
 
 @pytest.mark.parametrize(
@@ -213,7 +230,7 @@ def test_json_is_the_metadata_in_place_of_the_output(env: dict[str, str]) -> Non
     ],
     ids=str,
 )
-def test_wrong_calls(arguments: list[str], code: int, env: dict[str, str]) -> None:
+def test_wrong_arguments_are_a_one_line_usage_error(arguments: list[str], code: int, env: dict[str, str]) -> None:
     done = run(env, *arguments)
     assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (code, b"", 1), done.stderr
 
@@ -225,14 +242,14 @@ NOT_STARTED = [
         "cannot find claude: install it (npm install -g @anthropic-ai/claude-code), or put its folder on the PATH",
     ),
     (["--", "no-such"], 127, "cannot find no-such: install it, or put its folder on the PATH"),
-    (["--", "./no-such"], 127, "cannot run ./no-such: there is no such file"),
-    (["--", "bin/odd"], 127, "cannot run bin/odd: what its first line says it is to be run by is not there"),
+    (["--", "./no-such"], 127, "cannot run ./no-such: no such file"),
+    (["--", "bin/odd"], 127, "cannot run bin/odd: the interpreter in its first line does not exist"),
     (["--", "/etc/passwd"], 126, "cannot run /etc/passwd: Permission denied"),
 ]
 
 
 @pytest.mark.parametrize(("arguments", "code", "said"), NOT_STARTED, ids=str)
-def test_what_cannot_be_started_is_said_in_a_line_and_leaves_no_session(
+def test_a_command_that_cannot_start_is_a_one_line_error_and_leaves_no_session(
     arguments: list[str], code: int, said: str, env: dict[str, str], tmp_path: Path
 ) -> None:
     env["PATH"] = str(tmp_path / "bin")
@@ -240,7 +257,7 @@ def test_what_cannot_be_started_is_said_in_a_line_and_leaves_no_session(
     (tmp_path / "bin/odd").write_text("#!/no/such/shell\n")
     done = run(env, *arguments)
     assert (done.returncode, done.stdout, done.stderr.decode()) == (code, b"", f"agent-logger: {said}\n")
-    assert not {"sessions", "logs", ".agent-logger"} & {it.name for it in tmp_path.iterdir()}
+    assert logs(env) == []
     told = json.loads(run(env, "--json", *arguments).stdout)
     assert (told["success"], told["failure"], told["error"]) == (False, "executable_missing", said)
 
@@ -248,7 +265,7 @@ def test_what_cannot_be_started_is_said_in_a_line_and_leaves_no_session(
 # ---------------------------------------------------------------- input
 
 
-def test_what_is_piped_to_an_agent_is_passed_on_and_recorded(env: dict[str, str], tmp_path: Path) -> None:
+def test_input_piped_to_an_agent_is_passed_on_and_recorded(env: dict[str, str], tmp_path: Path) -> None:
     agent(env, f"cat > {tmp_path}/input\n{printing(RESULT)}")
     text = b"a long text\n" * 100_000
     run(env, "--", "claude", "-p", "Sum it up", given=text)
@@ -257,7 +274,7 @@ def test_what_is_piped_to_an_agent_is_passed_on_and_recorded(env: dict[str, str]
     assert exchange.user_input == "Sum it up\n" + text.decode().strip()
 
 
-def test_messages_that_are_piped_to_an_agent_are_inputs(env: dict[str, str], tmp_path: Path) -> None:
+def test_stream_json_messages_piped_to_an_agent_are_recorded_as_user_input(env: dict[str, str], tmp_path: Path) -> None:
     agent(env, f"cat > {tmp_path}/input\n{printing(RESULT)}")
     said = {"type": "user", "message": {"role": "user", "content": "Fix the timer"}}
     arguments = (
@@ -274,7 +291,7 @@ def test_messages_that_are_piped_to_an_agent_are_inputs(env: dict[str, str], tmp
     assert exchange.user_input == "Fix the timer"
 
 
-def test_the_input_of_other_commands_is_not_touched(env: dict[str, str], tmp_path: Path) -> None:
+def test_the_stdin_of_other_commands_is_not_consumed(env: dict[str, str], tmp_path: Path) -> None:
     """What the first does not take is there for the next."""
     (tmp_path / "input").write_text("one\ntwo\n")
     line = f"{shlex.join(RUN)} -- sh -c 'read x; echo got $x'; cat"
@@ -288,14 +305,14 @@ def test_the_input_of_other_commands_is_not_touched(env: dict[str, str], tmp_pat
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV, signal.SIGPIPE])
-def test_a_signal_that_ends_the_agent_ends_us(number: int, env: dict[str, str]) -> None:
+def test_run_ends_with_the_signal_that_ended_the_agent(number: int, env: dict[str, str]) -> None:
     assert run(env, "--", "sh", "-c", f"kill -{int(number)} $$").returncode == -number
     [(_, [exchange])] = logs(env)
     assert exchange.exit and exchange.exit.signal == number
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
-def test_signals_reach_the_agent(number: int, env: dict[str, str]) -> None:
+def test_signals_are_forwarded_to_the_agent(number: int, env: dict[str, str]) -> None:
     text = f"trap 'echo caught; exit 9' {int(number)}; echo ready; while :; do sleep 0.05; done"
     with started(env, "--", "sh", "-c", text) as process:
         assert process.stdout and process.stdout.readline() == b"ready\n"
@@ -304,18 +321,19 @@ def test_signals_reach_the_agent(number: int, env: dict[str, str]) -> None:
         assert process.wait(60) == 9
 
 
-def test_a_reader_that_leaves_is_gone_for_the_agent_too(env: dict[str, str]) -> None:
+def test_a_closed_stdout_also_ends_the_agent(env: dict[str, str]) -> None:
     with started(env, "--", "sh", "-c", "while echo y; do :; done") as process:
         assert process.stdout and process.stdout.readline() == b"y\n"
         process.stdout.close()
         assert process.wait(60) != 0
 
 
-def test_a_folder_that_cannot_be_written_to_is_said_and_no_more(env: dict[str, str], tmp_path: Path) -> None:
-    (tmp_path / "sessions").write_text("a file")
+def test_an_unwritable_folder_is_reported_and_the_agent_runs(env: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / ".agent-logger").mkdir()
+    (tmp_path / ".agent-logger/sessions").write_text("a file")
     done = run(env, "--", "sh", "-c", "echo hi; exit 5")
     assert (done.returncode, done.stdout) == (5, b"hi\n")
-    assert done.stderr.splitlines()[-1] == "agent-logger: not recorded · 3 records lost".encode()
+    assert "agent-logger: not recorded · 3 records lost" in done.stderr.decode().splitlines()
 
 
 def killed(env: dict[str, str], count: int) -> None:
@@ -325,12 +343,12 @@ def killed(env: dict[str, str], count: int) -> None:
     assert done.stdout.decode().split() == [str(count), "0"], (seed, done.stderr)
 
 
-def test_runs_that_are_killed_at_random_end_as_their_agent_did(env: dict[str, str]) -> None:
+def test_runs_killed_at_random_end_like_their_agent(env: dict[str, str]) -> None:
     killed(env, 30)
 
 
 @pytest.mark.long
-def test_500_runs_that_are_killed_at_random(env: dict[str, str]) -> None:
+def test_500_runs_killed_at_random_end_like_their_agent(env: dict[str, str]) -> None:
     killed(env, 500)
 
 
@@ -398,7 +416,7 @@ while :; do sleep 0.05; done
 """
 
 
-def test_an_agent_in_the_terminal_keeps_it(env: dict[str, str], tmp_path: Path) -> None:
+def test_an_interactive_agent_keeps_the_terminal(env: dict[str, str], tmp_path: Path) -> None:
     agent(env, INTERACTIVE)
     terminal = Terminal(env, "--", "claude")
     terminal.wait_for(b"has a terminal")
@@ -412,17 +430,16 @@ def test_an_agent_in_the_terminal_keeps_it(env: dict[str, str], tmp_path: Path) 
     [(start, [exchange])] = logs(env)
     assert start and start.argv == ["claude"] and start.agent == "claude-code"
     assert exchange.exit and exchange.exit.status == 6
-    assert not list((tmp_path / ".agent-logger").glob("proxy-*.json"))  # it ended with the agent
 
 
-def test_an_agent_that_is_not_there_gets_no_proxy(env: dict[str, str], tmp_path: Path) -> None:
+def test_no_proxy_is_started_for_a_missing_agent(env: dict[str, str], tmp_path: Path) -> None:
     env["PATH"] = str(tmp_path / "bin")
     terminal = Terminal(env, "--", "claude")
     assert terminal.end() == 127 and b"cannot find claude" in terminal.seen
     assert not {"sessions", "logs", ".agent-logger"} & {it.name for it in tmp_path.iterdir()}
 
 
-def test_the_session_file_that_the_agent_leaves_is_recorded(env: dict[str, str], tmp_path: Path) -> None:
+def test_the_session_file_of_the_agent_is_recorded(env: dict[str, str], tmp_path: Path) -> None:
     from agent_logger.agents.claude_code.naming import folder_name
 
     folder = tmp_path / ".claude/projects" / folder_name(os.path.realpath(tmp_path))
@@ -434,12 +451,13 @@ def test_the_session_file_that_the_agent_leaves_is_recorded(env: dict[str, str],
     assert file.content and json.loads(bytes(file.content))["path"] == f"{folder}/{SESSION}.jsonl"
 
 
-def test_a_proxy_that_cannot_start_is_said_and_the_agent_runs(env: dict[str, str], tmp_path: Path) -> None:
-    (tmp_path / "logs").write_text("a file")
+def test_the_agent_runs_with_a_warning_if_the_proxy_cannot_start(env: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / ".agent-logger").mkdir()
+    (tmp_path / ".agent-logger/logs").write_text("a file")
     agent(env, 'echo "base [$ANTHROPIC_BASE_URL]"; exit 3')
     terminal = Terminal(env, "--", "claude")
     assert terminal.end() == 3
-    assert b"base []" in terminal.seen and b"runs without the proxy" in terminal.seen
+    assert b"base []" in terminal.seen and "0 requests recorded · proxy_not_started: ".encode() in terminal.seen
 
 
 def test_an_agent_that_stops_itself_can_be_continued(env: dict[str, str]) -> None:
@@ -454,7 +472,7 @@ def test_an_agent_that_stops_itself_can_be_continued(env: dict[str, str]) -> Non
     assert terminal.end() == 0
 
 
-def test_a_prompt_in_the_terminal_shows_the_answer(env: dict[str, str]) -> None:
+def test_a_prompt_run_in_a_terminal_shows_the_answer(env: dict[str, str]) -> None:
     use = {"type": "tool_use", "id": "t", "name": "Bash", "input": {"command": "ls \x1b[31m"}}
     text = {"type": "text", "text": "It is \x1b]0;evil\x07 mended."}
     message = {"type": "assistant", "session_id": SESSION, "message": {"content": [use, text]}}

@@ -18,7 +18,7 @@ READS, LEAVES = b"\x1b[?2004h", b"\x1b[?2004l"  # it asks for pastes to be marke
 HELLO = {"lanes": [{"name": "all", "repeat": True, "turns": [{"text": "Good evening from the script."}]}]}
 
 
-def test_claude_in_the_terminal_is_recorded_by_a_proxy_of_its_own(tmp_path: Path) -> None:
+def test_claude_in_a_terminal_is_recorded_by_its_own_proxy(tmp_path: Path) -> None:
     project = tmp_path / "project"
     project.mkdir()
     # As if its first questions had been answered before.
@@ -35,7 +35,6 @@ def test_claude_in_the_terminal_is_recorded_by_a_proxy_of_its_own(tmp_path: Path
             "PATH": os.environ["PATH"],
             "HOME": str(tmp_path),
             "AGENT_LOGGER_HOME": str(tmp_path / ".agent-logger"),
-            "AGENT_LOGGER_SESSIONS_DIR": str(tmp_path / "sessions"),
             "AGENT_LOGGER_LOG_DIR": str(tmp_path / "logs"),
             "ANTHROPIC_BASE_URL": api.url,
             "ANTHROPIC_API_KEY": ANTHROPIC_KEY,

@@ -74,7 +74,7 @@ def _finish(command: list[str], environment: dict[str, str], cwd: Path) -> subpr
 
 
 @pytest.mark.parametrize("flag", ["--help", "-h"])
-def test_the_help_lists_every_command_and_fits_eighty_columns(flag: str, run: Run) -> None:
+def test_the_help_lists_every_command_and_fits_80_columns(flag: str, run: Run) -> None:
     done = run(flag, COLUMNS="200")
     assert (done.returncode, done.stderr) == (0, "")
     assert re.findall(r"^  ([a-z]+) +", done.stdout, re.MULTILINE) == [*COMMANDS]
@@ -88,17 +88,15 @@ def test_every_example_of_the_help_names_a_command_or_an_option(run: Run) -> Non
     assert all(word in COMMANDS or word.startswith("--") for word in examples)
 
 
-def test_the_version_is_that_of_the_package_with_python_and_sqlite(run: Run) -> None:
+def test_version_prints_the_versions_of_the_package_python_and_sqlite(run: Run) -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
     done = run("--version")
     assert done.returncode == 0
     numbers = r"\d+\.\d+\.\d+\S*"
-    assert re.fullmatch(
-        rf"agent-logger {re.escape(version)} \(Python {numbers}, SQLite {numbers}\)\n", done.stdout
-    )
+    assert re.fullmatch(rf"agent-logger {re.escape(version)} \(Python {numbers}, SQLite {numbers}\)\n", done.stdout)
 
 
-def test_the_installed_script_is_the_module() -> None:
+def test_the_installed_script_runs_the_module() -> None:
     script = Path(sys.executable).with_name("agent-logger")
     done = subprocess.run([script, "--version"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("agent-logger ")
@@ -149,14 +147,14 @@ def test_a_command_imports_only_itself() -> None:
         pytest.param(["--port", "config"], "config", None, id="a value like a command"),
     ],
 )
-def test_without_a_command_the_options_are_those_of_start(
+def test_options_without_a_command_are_passed_to_start(
     arguments: list[str], port: str | None, word: str | None, run_start: Run
 ) -> None:
     done = run_start("print((port, word))", *arguments)
     assert (done.returncode, done.stdout) == (0, f"{(port, word)}\n")
 
 
-def test_an_option_that_start_does_not_know_is_an_error_of_start(run_start: Run) -> None:
+def test_an_unknown_option_without_a_command_is_a_usage_error_of_start(run_start: Run) -> None:
     done = run_start("print('started')", "--prot", "9")
     assert (done.returncode, done.stdout) == (2, "")
     assert "'--prot'" in done.stderr
@@ -166,10 +164,10 @@ def test_an_option_that_start_does_not_know_is_an_error_of_start(run_start: Run)
 # ---- how a command can end
 
 
-def test_a_mistyped_command_is_one_line_with_the_nearest_name_and_exit_2(run: Run) -> None:
+def test_a_mistyped_command_suggests_the_nearest_name_and_exits_with_2(run: Run) -> None:
     done = run("verfy")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "agent-logger: no command 'verfy'; did you mean verify? (see agent-logger --help)\n"
+    assert done.stderr == "agent-logger: unknown command 'verfy'; did you mean verify? (see agent-logger --help)\n"
 
 
 @pytest.mark.parametrize(
@@ -181,24 +179,22 @@ def test_a_mistyped_command_is_one_line_with_the_nearest_name_and_exit_2(run: Ru
         ["completion", "csh"],
     ],
 )
-def test_wrong_usage_is_one_line_and_exit_2(arguments: list[str], run: Run) -> None:
+def test_a_usage_error_is_one_line_with_exit_code_2(arguments: list[str], run: Run) -> None:
     done = run(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert re.fullmatch(rf"agent-logger: .+ \(see agent-logger {arguments[0]} --help\)\n", done.stderr)
 
 
-def test_a_flag_without_its_value_is_one_line_and_exit_2(run: Run) -> None:
+def test_a_flag_without_its_value_is_a_one_line_error_with_exit_code_2(run: Run) -> None:
     done = run("config", "--port")
     assert (done.returncode, done.stderr) == (2, "agent-logger: Option '--port' requires an argument\n")
 
 
-def test_a_refused_setting_is_one_line_and_exit_2(run: Run) -> None:
+def test_an_invalid_setting_is_a_one_line_error_with_exit_code_2(run: Run) -> None:
     done = run("config", AGENT_LOGGER_PORT="many")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == (
-        'agent-logger: environment AGENT_LOGGER_PORT: port = "many"; '
-        "allowed: a whole number from 0 to 65535\n"
-    )
+    where, use = 'environment AGENT_LOGGER_PORT: port = "many"', "use a whole number from 0 to 65535"
+    assert done.stderr == f"agent-logger: {where} is not allowed; {use}\n"
 
 
 ENDINGS = [
@@ -209,9 +205,7 @@ ENDINGS = [
     pytest.param("click.get_current_context().exit(4)", 4, "", id="click's exit"),
     pytest.param("raise errors.StoreError('disk full')", 1, "agent-logger: disk full\n", id="ours"),
     pytest.param("raise errors.ConfigError('no')", 2, "agent-logger: no\n", id="a setting"),
-    pytest.param(
-        "raise click.UsageError('no')", 2, "agent-logger: no (see agent-logger start --help)\n", id="usage"
-    ),
+    pytest.param("raise click.UsageError('no')", 2, "agent-logger: no (see agent-logger start --help)\n", id="usage"),
     pytest.param("raise click.ClickException('no')", 1, "agent-logger: no\n", id="click's own"),
     pytest.param(
         "raise errors.StoreError('a\\n\\x1b[31mb')",
@@ -232,9 +226,7 @@ ENDINGS = [
 
 
 @pytest.mark.parametrize(("body", "code", "stderr"), ENDINGS)
-def test_every_ending_has_its_exit_code_and_at_most_one_line(
-    body: str, code: int, stderr: str, run_start: Run
-) -> None:
+def test_every_error_has_its_exit_code_and_at_most_one_line(body: str, code: int, stderr: str, run_start: Run) -> None:
     done = run_start(body)
     hint = "AGENT_LOGGER_DEBUG=1 shows where)\n" if stderr.endswith("(") else ""
     assert (done.returncode, done.stderr) == (code, stderr + hint)
@@ -247,7 +239,7 @@ def test_the_debug_variable_shows_the_traceback(run_start: Run) -> None:
     assert "Traceback" not in run_start("raise KeyError('x')", AGENT_LOGGER_DEBUG="0").stderr
 
 
-def test_a_command_that_cannot_be_imported_is_one_line(environment: dict[str, str], tmp_path: Path) -> None:
+def test_a_command_that_cannot_be_imported_is_a_one_line_error(environment: dict[str, str], tmp_path: Path) -> None:
     script = """
 import sys
 sys.modules["agent_logger.cli.verify"] = None
@@ -256,18 +248,14 @@ main()
 """
     done = _finish([sys.executable, "-c", script, "verify"], environment, tmp_path)
     assert done.returncode == 1
-    assert re.fullmatch(
-        r"agent-logger: ModuleNotFoundError: .+ \(AGENT_LOGGER_DEBUG=1 shows where\)\n", done.stderr
-    )
+    assert re.fullmatch(r"agent-logger: ModuleNotFoundError: .+ \(AGENT_LOGGER_DEBUG=1 shows where\)\n", done.stderr)
 
 
-def test_ctrl_c_ends_with_130_and_no_traceback(environment: dict[str, str], tmp_path: Path) -> None:
+def test_ctrl_c_exits_with_130_without_a_traceback(environment: dict[str, str], tmp_path: Path) -> None:
     body = "import time; print('ready', flush=True); time.sleep(60)"
     command = [sys.executable, "-c", STAND_IN.format(body=body)]
     pipe = subprocess.PIPE
-    with subprocess.Popen(
-        command, env=environment, cwd=tmp_path, stdout=pipe, stderr=pipe, text=True
-    ) as process:
+    with subprocess.Popen(command, env=environment, cwd=tmp_path, stdout=pipe, stderr=pipe, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         process.send_signal(signal.SIGINT)
@@ -275,7 +263,7 @@ def test_ctrl_c_ends_with_130_and_no_traceback(environment: dict[str, str], tmp_
     assert (process.returncode, stderr.strip()) == (130, "")
 
 
-def test_ctrl_c_before_there_is_a_command_ends_with_130_too(environment: dict[str, str]) -> None:
+def test_ctrl_c_during_imports_exits_with_130(environment: dict[str, str]) -> None:
     program = """
 import sys
 from agent_logger.__main__ import main
@@ -293,9 +281,7 @@ main()
 
 
 @pytest.mark.parametrize("arguments", [["config"], ["--help"], ["completion", "bash"]])
-def test_a_reader_that_has_seen_enough_is_no_error(
-    arguments: list[str], environment: dict[str, str], tmp_path: Path
-) -> None:
+def test_a_closed_pipe_is_not_an_error(arguments: list[str], environment: dict[str, str], tmp_path: Path) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "wb") as stdout:
@@ -308,7 +294,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 @pytest.mark.parametrize("arguments", [["config"], ["--help"]])
-def test_a_full_disk_under_the_output_is_one_line(
+def test_a_full_disk_under_the_output_is_a_one_line_error(
     arguments: list[str], environment: dict[str, str], tmp_path: Path
 ) -> None:
     with open("/dev/full", "wb") as stdout:

@@ -41,14 +41,10 @@ SUFFIXES = [
 
 names = st.one_of(
     st.sampled_from(SUFFIXES),
-    st.text(st.characters(blacklist_characters="/\0", blacklist_categories=["Cs"]), max_size=8).map(
-        "/".__add__
-    ),
+    st.text(st.characters(blacklist_characters="/\0", blacklist_categories=["Cs"]), max_size=8).map("/".__add__),
 )
 strangers = st.lists(
-    st.tuples(
-        st.sampled_from(["notes", WIRE, KEPT]), names, st.sampled_from(KINDS), st.sampled_from(CONTENTS)
-    ),
+    st.tuples(st.sampled_from(["notes", WIRE, KEPT]), names, st.sampled_from(KINDS), st.sampled_from(CONTENTS)),
     max_size=12,
 )
 
@@ -76,9 +72,7 @@ class World:
         register_log_folder(self.own, root / "sessions")
         UPKEEP.finish()
         self.ours = {path for path in root.rglob("*") if path.is_file() and self.outside not in path.parents}
-        self.own_folders = {
-            path for path in root.rglob("*") if path.is_dir() and self.outside not in path.parents
-        }
+        self.own_folders = {path for path in root.rglob("*") if path.is_dir() and self.outside not in path.parents}
         for path in self.ours:
             os.utime(path, (time.time() - 7200,) * 2)
         self.theirs: dict[str, tuple[object, ...]] = {}
@@ -169,9 +163,7 @@ class World:
                     yield path
 
     def run(self, *arguments: str, code: int | None = 0) -> str:
-        done = run_command(
-            [*arguments], {"PATH": os.environ["PATH"], "HOME": str(self.home)}, folder=self.root
-        )
+        done = run_command([*arguments], {"PATH": os.environ["PATH"], "HOME": str(self.home)}, folder=self.root)
         assert code is None or done.returncode == code, done.stderr
         assert "Traceback" not in done.stderr
         return done.stdout
@@ -185,15 +177,13 @@ class World:
 @example([("notes", "/important.md", "file", b"mine")], "rm")
 @example([("notes", "/important.md", "file", b"mine")], "prune")
 @example([(WIRE, ".bodies/x", "file", b"mine"), (WIRE, ".p2.jsonl", "file", LOG_OF_OTHERS)], "rm")
-@example(
-    [(KEPT, "/important.md", "file", b"mine"), (KEPT, "/subagents/agent-1.jsonl", "file", b"{}\n")], "rm"
-)
+@example([(KEPT, "/important.md", "file", b"mine"), (KEPT, "/subagents/agent-1.jsonl", "file", b"{}\n")], "rm")
 @example([(name, suffix, "file", b"") for name in ("notes", WIRE, KEPT) for suffix in SUFFIXES], "rm")
 @example(
     [(name, suffix, "link to a folder", b"") for name in ("notes", WIRE, KEPT) for suffix in SUFFIXES],
     "prune",
 )
-def test_nothing_of_others_changes_and_all_that_goes_was_shown(
+def test_rm_and_prune_change_no_foreign_files_and_delete_only_listed_files(
     given_strangers: list[tuple[str, str, str, bytes | str]], command: str
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -214,7 +204,7 @@ def test_nothing_of_others_changes_and_all_that_goes_was_shown(
         assert sum(it["bytes"] for it in told) == sum(file["bytes"] for it in told for file in it["files"])
 
 
-def test_without_strangers_all_of_ours_goes(tmp_path: Path) -> None:
+def test_rm_deletes_all_own_files_without_foreign_files(tmp_path: Path) -> None:
     world = World(tmp_path)
     told = world.run("rm", SDK, WIRE, KEPT, "--yes")
     left = {path for path in world.left() if path.parent != world.own}
@@ -225,7 +215,7 @@ def test_without_strangers_all_of_ours_goes(tmp_path: Path) -> None:
     assert not (world.folders[KEPT] / KEPT).exists()
 
 
-def test_what_is_not_known_to_be_ours_is_named_and_its_folder_stays(tmp_path: Path) -> None:
+def test_foreign_files_are_listed_and_their_folder_is_kept(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.put(WIRE, ".bodies/x", "file", b"mine")
     world.put(KEPT, "/important.md", "file", b"mine")
@@ -237,7 +227,7 @@ def test_what_is_not_known_to_be_ours_is_named_and_its_folder_stays(tmp_path: Pa
     assert [it.name for it in (world.folders[KEPT] / KEPT).iterdir()] == ["important.md"]
 
 
-def test_a_log_without_ids_as_the_first_versions_wrote_it_goes(tmp_path: Path) -> None:
+def test_a_log_without_ids_from_the_first_versions_is_removed(tmp_path: Path) -> None:
     world = World(tmp_path)
     old = tmp_path / "sessions" / "old.jsonl"
     began = {"session_id": "older", "ts": "2026-01-01T00:00:00.000Z", "model": "m", "cwd": "/"}
@@ -251,7 +241,7 @@ def test_a_log_without_ids_as_the_first_versions_wrote_it_goes(tmp_path: Path) -
     assert all(path.exists() for path in strangers)
 
 
-def test_a_session_that_was_killed_before_its_first_record_goes(tmp_path: Path) -> None:
+def test_a_session_killed_before_its_first_record_is_removed(tmp_path: Path) -> None:
     world = World(tmp_path)
     program = """
 import os, sys
@@ -268,7 +258,7 @@ os.kill(os.getpid(), 9)
 
 
 @pytest.mark.parametrize("suffix", [".jsonl.zst", ".p2.jsonl.zst", ".p2.jsonl", ".jsonl.live"])
-def test_a_fifo_that_is_called_like_a_part_blocks_nobody(tmp_path: Path, suffix: str) -> None:
+def test_a_fifo_named_like_a_part_does_not_block_commands(tmp_path: Path, suffix: str) -> None:
     world = World(tmp_path)
     for log in world.folders:
         world.put(log, suffix, "fifo", b"")
@@ -289,7 +279,7 @@ RESTORED = [
 @given(st.lists(st.tuples(st.sampled_from(RESTORED), st.sampled_from(KINDS)), max_size=5))
 @example([(f"{CLAUDE}.jsonl", "file")])
 @example([(f"{CLAUDE}.jsonl", "link to a file"), (CLAUDE, "link to a folder")])
-def test_restoring_overwrites_nothing_of_others(given_strangers: list[tuple[str, str]]) -> None:
+def test_restore_does_not_overwrite_foreign_files(given_strangers: list[tuple[str, str]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         world = World(Path(folder).resolve())
         project = world.home / ".claude" / "projects" / "-p"
@@ -311,11 +301,7 @@ def test_restoring_overwrites_nothing_of_others(given_strangers: list[tuple[str,
         world.ours |= set(world.own.rglob("*"))
         before = world.look()
         world.run("archive", "--restore", CLAUDE, "--yes", code=None)
-        shared = [
-            Path(path)
-            for path in before
-            if Path(path).is_dir() and project in (Path(path), *Path(path).parents)
-        ]
+        shared = [Path(path) for path in before if Path(path).is_dir() and project in (Path(path), *Path(path).parents)]
         changed = {path: it for path, it in world.look().items() if path in before and it != before[path]}
         assert {path for path in changed if Path(path) not in shared} == set()
         assert [path for path in before if not os.path.lexists(path)] == []

@@ -31,7 +31,7 @@ def environment(home: Path) -> dict[str, str]:
     return {"PATH": os.environ["PATH"], "HOME": str(home), "COLUMNS": "80", "TZ": "UTC", "LANG": "C.UTF-8"}
 
 
-def test_a_session_is_printed_with_its_sub_agents_in_80_columns(tmp_path: Path) -> None:
+def test_a_session_is_printed_with_its_subagents_in_80_columns(tmp_path: Path) -> None:
     shutil.copytree(NESTED, tmp_path / ".claude")
     [session] = [it.stem for it in NESTED.glob("projects/*/*.jsonl")]
     done = run(tmp_path, "tree", session[:8])
@@ -41,7 +41,7 @@ def test_a_session_is_printed_with_its_sub_agents_in_80_columns(tmp_path: Path) 
     assert lines[0].startswith(f"{session[:8]} *")
     assert lines[2].startswith("   └─ agent ")
     assert max(map(len, lines)) == 80
-    assert lines[0].endswith("    t"), "by whom it was seen"
+    assert lines[0].endswith("  file"), "what recorded it"
     narrow = run(tmp_path, "tree", session, COLUMNS="40").stdout.splitlines()
     assert max(map(len, narrow)) <= 40
     assert narrow[0].startswith(f"{session[:8]} *")
@@ -60,15 +60,13 @@ def test_forks_are_printed_under_their_session(tmp_path: Path) -> None:
     [fork] = [it.stem for it in world.log_dir.glob("*/*_b1.jsonl")]
     done = run(tmp_path, "tree", fork, AGENT_LOGGER_HOME=str(world.home))
     lines = done.stdout.splitlines()
-    assert [line.split()[:2] for line in lines] == [[fork.removesuffix("_b1"), "one"], ["└─", "fork"]], (
-        done.stderr
-    )
+    assert [line.split()[:2] for line in lines] == [[fork.removesuffix("_b1"), "one"], ["└─", "fork"]], done.stderr
     assert KEY not in done.stdout
     assert "\x1b" not in done.stdout
     assert "*" in lines[1]
 
 
-def test_a_session_that_is_not_there_is_said(tmp_path: Path) -> None:
+def test_a_missing_session_is_an_error(tmp_path: Path) -> None:
     done = run(tmp_path, "tree", "nothing")
     assert (done.returncode, done.stdout) == (1, "")
     assert "no session 'nothing'" in done.stderr
@@ -106,7 +104,7 @@ class Tailing:
         return self.process.wait(30)
 
 
-def test_what_is_written_now_is_told_until_ctrl_c(tmp_path: Path, followed: Path) -> None:
+def test_tail_prints_new_lines_until_ctrl_c(tmp_path: Path, followed: Path) -> None:
     tailing = Tailing(tmp_path, "-n", "3")
     try:
         assert len(tailing.lines(3)) == 3
@@ -121,7 +119,7 @@ def test_what_is_written_now_is_told_until_ctrl_c(tmp_path: Path, followed: Path
     assert "\x1b" not in last
 
 
-def test_moments_are_json_lines_for_programs(tmp_path: Path, followed: Path) -> None:
+def test_tail_prints_json_lines_with_the_json_option(tmp_path: Path, followed: Path) -> None:
     tailing = Tailing(tmp_path, "--json", "-n", "1000", "--session", followed.stem[:8])
     try:
         found = [msgspec.json.decode(line) for line in tailing.lines(5)]
@@ -132,11 +130,11 @@ def test_moments_are_json_lines_for_programs(tmp_path: Path, followed: Path) -> 
     assert {"at", "session", "agent", "thread", "what", "text"} == set(found[0])
 
 
-def test_nothing_live_is_said(tmp_path: Path) -> None:
+def test_tail_reports_that_no_session_is_live(tmp_path: Path) -> None:
     tailing = Tailing(tmp_path)
     try:
         give_up = time.monotonic() + 30
-        while "No session is live" not in (tmp_path / "err").read_text():
+        while "No live sessions" not in (tmp_path / "err").read_text():
             assert tailing.process.poll() is None and time.monotonic() < give_up
             time.sleep(0.05)
     finally:

@@ -8,7 +8,7 @@ import pytest
 from tests.commands import run_command
 from tests.providers.captures import DATA
 
-SIDE_CALLS = "side calls (titles, compactions) of 1 session are not in its agent's file"
+SIDE_CALLS = "not included: side calls (titles, compactions) not in the files of 1 session\n"
 CASES = [
     pytest.param("claude-cli/2.1.4/tools_stream", True, id="a file without a total"),
     pytest.param("claude-cli/2.1.325/tools_stream", False, id="a file with the client's total"),
@@ -16,7 +16,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("fixture", "expected"), CASES)
-def test_a_file_that_lists_no_side_calls_says_so(fixture: str, expected: bool, tmp_path: Path) -> None:
+def test_commands_report_that_an_agent_file_lists_no_side_calls(fixture: str, expected: bool, tmp_path: Path) -> None:
     home = tmp_path / "home"
     shutil.copytree(DATA / fixture / "home/.claude", home / ".claude")
     environment = {"HOME": str(home), "COLUMNS": "80"}

@@ -71,7 +71,7 @@ NAMED = [
 
 
 @pytest.mark.parametrize("by", ["variable", "file"])
-def test_reading_commands_find_what_a_setting_names(
+def test_commands_read_the_folders_named_by_a_setting(
     by: str, unwritable: Path, recorded: Path, tmp_path: Path
 ) -> None:
     config = tmp_path / "config.toml"
@@ -90,13 +90,13 @@ def test_reading_commands_find_what_a_setting_names(
     assert {it["id"] for it in json.loads(done.stdout)} == {SESSION, WIRE}
 
 
-def test_one_line_says_that_the_catalog_is_in_memory_and_why(
+def test_one_line_reports_that_the_catalog_is_in_memory_and_why(
     unwritable: Path, recorded: Path, tmp_path: Path
 ) -> None:
     given = environment(tmp_path, unwritable, AGENT_LOGGER_SESSIONS_DIR=str(recorded / "sessions"))
     for arguments in (["ls"], ["usage"], ["search", "okapi"], ["show", SESSION]):
         done = run_command(arguments, given, folder=tmp_path)
         [line] = done.stderr.splitlines()
-        assert line.startswith("the catalog is kept in memory for this command: ")
+        assert line.startswith("the catalog cannot be written, so this command keeps it in memory: ")
         assert str(unwritable) in line
         assert "No sessions" not in done.stdout + done.stderr

@@ -8,6 +8,7 @@ import pytest
 from tests.commands import run_command
 
 from agent_logger.files.parts import PartFile
+from agent_logger.home.layout import install_key
 from agent_logger.journal.journal import Journal
 from agent_logger.journal.seal import seal
 from agent_logger.model.records import Resume
@@ -32,15 +33,15 @@ def write_log(folder: Path, name: str = "a", records: int = 3) -> Path:
     return folder / f"{name}.jsonl"
 
 
-def test_a_whole_log_is_one_line_and_exit_0(verify: Run, tmp_path: Path) -> None:
+def test_an_intact_log_is_one_line_with_exit_code_0(verify: Run, tmp_path: Path) -> None:
     path = write_log(tmp_path / "logs")
     done = verify(path)
     size = f"{path.stat().st_size:,}"
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == f"1 file, 3 records, {size} bytes: 0 torn ends, 0 mended, 0 damaged\n"
+    assert done.stdout == f"1 file, 3 records, {size} bytes: 0 torn ends, 0 repaired, 0 damaged\n"
 
 
-def test_damage_is_named_by_file_line_and_offset_and_is_exit_1(verify: Run, tmp_path: Path) -> None:
+def test_damage_is_reported_by_file_line_and_offset_with_exit_code_1(verify: Run, tmp_path: Path) -> None:
     path = write_log(tmp_path / "logs")
     path.write_bytes(b'{"a":1}\n\0\0\0\n{"b":2}\n')
     done = verify(path.parent)
@@ -48,7 +49,7 @@ def test_damage_is_named_by_file_line_and_offset_and_is_exit_1(verify: Run, tmp_
     assert done.stdout.splitlines()[0] == f"{path}:2: offset 8, 3 bytes: NUL bytes"
 
 
-def test_a_torn_end_is_told_and_is_exit_0(verify: Run, tmp_path: Path) -> None:
+def test_a_torn_end_is_reported_with_exit_code_0(verify: Run, tmp_path: Path) -> None:
     path = write_log(tmp_path / "logs")
     with path.open("ab") as file:
         file.write(b'{"ty')
@@ -57,7 +58,7 @@ def test_a_torn_end_is_told_and_is_exit_0(verify: Run, tmp_path: Path) -> None:
     assert f"{path}: torn end of 4 bytes\n" in done.stdout
 
 
-def test_sealed_parts_are_read_too(verify: Run, tmp_path: Path) -> None:
+def test_sealed_parts_are_verified(verify: Run, tmp_path: Path) -> None:
     write_log(tmp_path / "logs", "a", records=500)
     assert seal(PartFile(tmp_path / "logs", "a"))
     write_log(tmp_path / "logs", "b")
@@ -71,7 +72,7 @@ def test_sealed_parts_are_read_too(verify: Run, tmp_path: Path) -> None:
     assert "a sealed frame is damaged" in broken.stdout
 
 
-def test_json_says_the_same(verify: Run, tmp_path: Path) -> None:
+def test_json_output_reports_the_same_damage(verify: Run, tmp_path: Path) -> None:
     path = write_log(tmp_path / "logs")
     with path.open("ab") as file:
         file.write(b"rubbish\n{")
@@ -83,21 +84,22 @@ def test_json_says_the_same(verify: Run, tmp_path: Path) -> None:
     assert (bad["line"], bad["length"], bad["reason"]) == (4, 7, "not JSON: expecting value")
 
 
-def test_without_a_path_our_own_folders_are_read(verify: Run, tmp_path: Path) -> None:
+def test_verify_without_a_path_reads_the_default_folders(verify: Run, tmp_path: Path) -> None:
     assert verify().stdout.startswith("0 files")
+    install_key(tmp_path / "home/.agent-logger")  # without it, logs do not prove who wrote them
     write_log(tmp_path / "logs")
     write_log(tmp_path / "sessions")
     write_log(tmp_path / "home" / ".agent-logger" / "projects" / "x")
-    assert verify().stdout.startswith("3 files, 9 records")
+    assert verify().stdout.startswith("4 files, 11 records"), "with facts.jsonl, which names the two folders"
 
 
-def test_a_path_that_is_not_there_is_one_line_and_exit_1(verify: Run, tmp_path: Path) -> None:
+def test_a_missing_path_is_a_one_line_error_with_exit_code_1(verify: Run, tmp_path: Path) -> None:
     done = verify(tmp_path / "nowhere")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"agent-logger: {tmp_path}/nowhere: no such file or folder\n"
 
 
-def test_a_hostile_file_name_does_not_drive_the_terminal(verify: Run, tmp_path: Path) -> None:
+def test_control_characters_in_a_file_name_are_escaped(verify: Run, tmp_path: Path) -> None:
     path = tmp_path / "\x1b]0;owned\x07.jsonl"
     path.write_bytes(b"rubbish\n")
     done = verify(path)
@@ -105,7 +107,7 @@ def test_a_hostile_file_name_does_not_drive_the_terminal(verify: Run, tmp_path: 
     assert "\\x1b]0;owned\\x07.jsonl" in done.stdout
 
 
-def test_a_fifo_does_not_hang_it(verify: Run, tmp_path: Path) -> None:
+def test_a_fifo_does_not_block_verify(verify: Run, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.jsonl")
     done = verify(tmp_path / "a.jsonl")
     assert done.returncode == 1

@@ -47,10 +47,7 @@ def usage_by_message(answers: list[dict[str, Any]]) -> Counter[str]:
 def test_three_exchanges_each_begin_with_an_input_and_an_init_and_end_with_a_result(
     conversation: list[Happening],
 ) -> None:
-    shape = [
-        "input" if isinstance(happening, DemoInput) else happening.message["type"]
-        for happening in conversation
-    ]
+    shape = ["input" if isinstance(happening, DemoInput) else happening.message["type"] for happening in conversation]
     starts = [number for number, kind in enumerate(shape) if kind == "input"]
     exchanges = [shape[start:end] for start, end in zip(starts, [*starts[1:], None], strict=True)]
     assert len(exchanges) == 3
@@ -60,7 +57,9 @@ def test_three_exchanges_each_begin_with_an_input_and_an_init_and_end_with_a_res
         assert exchange[-1] == "result"
 
 
-def test_it_thinks_uses_tools_one_of_which_fails_and_delegates(conversation: list[Happening]) -> None:
+def test_the_demo_thinks_runs_tools_with_one_failure_and_delegates_to_a_sub_agent(
+    conversation: list[Happening],
+) -> None:
     assert [block["name"] for block in blocks(conversation, "tool_use")] == ["Bash", "Edit", "Agent", "Grep"]
     assert len(blocks(conversation, "thinking")) == 2
     results = {block["tool_use_id"]: block for block in blocks(conversation, "tool_result")}
@@ -72,7 +71,7 @@ def test_it_thinks_uses_tools_one_of_which_fails_and_delegates(conversation: lis
     assert "kettle.py:2:" in results[helper[0]["message"]["content"][0]["id"]]["content"]
 
 
-def test_every_message_has_one_block_and_names_its_session(conversation: list[Happening]) -> None:
+def test_every_message_has_one_block_and_carries_the_session_id(conversation: list[Happening]) -> None:
     spoken = messages(conversation, "assistant")
     assert all(len(message["message"]["content"]) == 1 for message in spoken)
     assert len({message["message"]["id"] for message in spoken}) == 8
@@ -81,7 +80,7 @@ def test_every_message_has_one_block_and_names_its_session(conversation: list[Ha
     assert len({UUID(message["uuid"]) for message in told}) == len(told)
 
 
-def test_results_count_the_exchange_and_cost_counts_the_session(conversation: list[Happening]) -> None:
+def test_results_report_usage_per_exchange_and_cost_per_session(conversation: list[Happening]) -> None:
     answers, results = messages(conversation, "assistant"), messages(conversation, "result")
     main = [answer for answer in answers if answer["parent_tool_use_id"] is None]
     total: Counter[str] = Counter()
@@ -96,23 +95,21 @@ def test_results_count_the_exchange_and_cost_counts_the_session(conversation: li
     )
     costs = [result["total_cost_usd"] for result in results]
     assert costs == sorted(costs)
-    assert costs[-1] == pytest.approx(
-        sum(everything[key] * usd for key, usd in zip(COUNTED, USD, strict=True))
-    )
+    assert costs[-1] == pytest.approx(sum(everything[key] * usd for key, usd in zip(COUNTED, USD, strict=True)))
     assert [result["num_turns"] for result in results] == [2, 2, 2]
 
 
 USD = (3e-6, 3.75e-6, 0.3e-6, 15e-6)  # claude-sonnet-4-5's list prices per token
 
 
-def test_two_runs_share_no_message(conversation: list[Happening]) -> None:
+def test_two_runs_have_distinct_message_ids(conversation: list[Happening]) -> None:
     with scripted_api(pace=0) as api:
         again = list(converse(api.url))
     ids = [{m["message"]["id"] for m in messages(run, "assistant")} for run in (conversation, again)]
     assert not ids[0] & ids[1]
 
 
-def test_it_takes_seconds_only_for_its_delays_which_can_be_turned_off() -> None:
+def test_setting_pace_to_zero_removes_the_demo_delays() -> None:
     seconds, at_work = {}, {}
     for pace in (1.0, 0.0):
         with Pulse() as pulse, scripted_api(pace=pace) as api:
@@ -125,7 +122,7 @@ def test_it_takes_seconds_only_for_its_delays_which_can_be_turned_off() -> None:
 
 
 @pytest.mark.alone
-def test_messages_are_told_as_they_happen() -> None:
+def test_messages_are_yielded_while_the_answer_streams() -> None:
     with Pulse() as pulse, scripted_api() as api:
         started = pulse.now()
         happenings = converse(api.url)
@@ -135,7 +132,7 @@ def test_messages_are_told_as_they_happen() -> None:
 
 
 @pytest.mark.needs("claude_agent_sdk")
-def test_the_agent_sdk_reads_every_message(conversation: list[Happening]) -> None:
+def test_the_agent_sdk_parses_every_message(conversation: list[Happening]) -> None:
     parser = importlib.import_module("claude_agent_sdk._internal.message_parser")
     told = [happening.message for happening in conversation if isinstance(happening, AgentMessage)]
     names = Counter(type(parser.parse_message(message)).__name__ for message in told)
@@ -160,7 +157,7 @@ def test_the_anthropic_sdk_talks_to_the_scripted_api(stream: bool) -> None:
     assert (message.content[0].text, message.stop_reason) == ("Hello — 流れ.", "max_tokens")
 
 
-def test_the_demo_loads_none_of_the_test_tools() -> None:
+def test_the_demo_does_not_import_test_dependencies() -> None:
     code = (
         "import sys, agent_logger.demo.conversation; "
         "print(sorted({'aiohttp', 'brotli', 'websockets', 'anthropic', 'pytest'} & set(sys.modules)))"

@@ -57,11 +57,7 @@ async def deliver(pieces: Sequence[bytes], turn: FakeTurn, channel: Channel, pau
         await channel.write(piece)
         if turn.chunk_ms:
             await pause(turn.chunk_ms)
-    if (
-        turn.stall_after is not None
-        and turn.stall_after >= len(due)
-        and await left(channel.reply, turn.stall_s)
-    ):
+    if turn.stall_after is not None and turn.stall_after >= len(due) and await left(channel.reply, turn.stall_s):
         return
     if turn.disconnect_after is None:
         if turn.end_ms:

@@ -86,9 +86,7 @@ class ChatCompletions:
                 yield chunk({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
         yield chunk({}, _finish(turn, calls))
         if self._wants_usage:
-            yield DemoEvent(
-                "", msgspec.json.encode({**head, "choices": [], "usage": _chat_usage(turn.usage)})
-            )
+            yield DemoEvent("", msgspec.json.encode({**head, "choices": [], "usage": _chat_usage(turn.usage)}))
         yield DemoEvent("", b"[DONE]")
 
     def _head(self, turn: ScriptTurn, kind: str) -> Json:

@@ -130,9 +130,7 @@ class FakeAPI(ScriptedAPI[FakeTurn]):
         if turn.drop:
             return cut(websocket.reply, turn)
         pieces = (
-            [event.data for event in _events(ask, turn)]
-            if turn.status == 200
-            else [_refusal(turn.status, turn.error)]
+            [event.data for event in _events(ask, turn)] if turn.status == 200 else [_refusal(turn.status, turn.error)]
         )
         return await deliver(pieces, turn, WebSocketChannel(websocket, call, turn.split_bytes), self.pause)
 
@@ -148,9 +146,7 @@ def _streams(ask: Ask, turn: FakeTurn) -> bool:
 
 def _events(ask: Ask, turn: FakeTurn) -> list[DemoEvent]:
     events = list(ask.stream(turn))
-    return (
-        events if turn.error_after is None else [*events[: turn.error_after], failure_event(ask, turn.error)]
-    )
+    return events if turn.error_after is None else [*events[: turn.error_after], failure_event(ask, turn.error)]
 
 
 def _streamed(ask: Ask, turn: FakeTurn, reply: Reply) -> list[bytes]:
@@ -183,7 +179,5 @@ def _refusal(status: int, error: Error) -> bytes:
 def _models(names: tuple[str, ...]) -> Json:
     """The list of models in a form that Anthropic's and OpenAI's clients both read."""
     created = {"created_at": "2026-01-01T00:00:00Z", "created": CREATED, "owned_by": "script"}
-    data = [
-        {"id": name, "type": "model", "object": "model", "display_name": name, **created} for name in names
-    ]
+    data = [{"id": name, "type": "model", "object": "model", "display_name": name, **created} for name in names]
     return {"object": "list", "data": data, "has_more": False, "first_id": names[0], "last_id": names[-1]}

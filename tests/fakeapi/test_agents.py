@@ -9,7 +9,7 @@ from tests.fakeapi import FakeAPI
 
 
 @pytest.mark.needs("claude")
-def test_claude_code_works_through_a_scenario_with_tools(sandbox: Sandbox) -> None:
+def test_claude_code_completes_a_scenario_with_tools(sandbox: Sandbox) -> None:
     with FakeAPI("tools", {"CWD": str(sandbox.project)}) as api:
         done = run_claude(
             sandbox,
@@ -30,13 +30,11 @@ def test_claude_code_works_through_a_scenario_with_tools(sandbox: Sandbox) -> No
     )
     assert result["usage"]["output_tokens"] == 290
     assert (sandbox.project / "poem.md").read_text().endswith("流れ.\n")
-    assert [(call.lane, call.turn, call.status) for call in calls if call.lane] == [
-        ("main", n, 200) for n in range(4)
-    ]
+    assert [(call.lane, call.turn, call.status) for call in calls if call.lane] == [("main", n, 200) for n in range(4)]
 
 
 @pytest.mark.needs("claude")
-def test_claude_code_tries_again_after_a_cut(sandbox: Sandbox) -> None:
+def test_claude_code_retries_after_a_disconnect(sandbox: Sandbox) -> None:
     with FakeAPI("disconnect") as api:
         done = run_claude(sandbox, api.url, "-p", "Hello", "--output-format", "json")
         calls = [call for call in api.calls if call.lane == "main"]
@@ -45,7 +43,7 @@ def test_claude_code_tries_again_after_a_cut(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.needs("codex")
-def test_codex_speaks_websocket_first_and_warms_it_up(sandbox: Sandbox) -> None:
+def test_codex_tries_websocket_first_and_sends_a_warm_up_request(sandbox: Sandbox) -> None:
     with FakeAPI("codex_tools") as api:
         done = run_codex(sandbox, api.url, "Create note.txt")
         handshake, *messages = api.calls
@@ -55,9 +53,7 @@ def test_codex_speaks_websocket_first_and_warms_it_up(sandbox: Sandbox) -> None:
     assert (handshake.method, handshake.path, handshake.status) == ("GET", "/v1/responses", 101)
     assert ("sec-websocket-extensions", "permessage-deflate; client_max_window_bits") in handshake.headers
     bodies = [json.loads(call.body) for call in messages]
-    assert [
-        (call.lane, call.turn, body.get("generate")) for call, body in zip(messages, bodies, strict=True)
-    ] == [
+    assert [(call.lane, call.turn, body.get("generate")) for call, body in zip(messages, bodies, strict=True)] == [
         (None, None, False),
         ("main", 0, None),
         ("main", 1, None),
@@ -67,7 +63,7 @@ def test_codex_speaks_websocket_first_and_warms_it_up(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.needs("codex")
-def test_codex_goes_on_over_http_where_websockets_are_refused(sandbox: Sandbox) -> None:
+def test_codex_falls_back_to_http_when_websockets_are_refused(sandbox: Sandbox) -> None:
     with FakeAPI("codex_tools", websocket_status=426) as api:
         done = run_codex(sandbox, api.url, "Create note.txt")
         calls = api.calls

@@ -43,7 +43,7 @@ def test_a_disconnect_with_fin_ends_the_stream_without_its_last_chunk(events: in
     assert (call.status, call.complete) == (200, False)
 
 
-def test_a_disconnect_with_rst_is_a_reset_for_the_client() -> None:
+def test_a_disconnect_with_rst_resets_the_client_connection() -> None:
     turn = {"text": TEXT, "disconnect_after": 4}
     with FakeAPI(answers(turn)) as api, connection(api) as sock:
         sock.sendall(message_request(stream=True))
@@ -56,7 +56,7 @@ def test_a_disconnect_with_rst_is_a_reset_for_the_client() -> None:
     assert not call.complete
 
 
-def test_a_whole_answer_can_be_cut_in_its_body() -> None:
+def test_a_non_streamed_answer_can_be_cut_inside_its_body() -> None:
     turn = {"text": TEXT, "split_bytes": 10, "disconnect_after": 2, "disconnect": "fin"}
     with FakeAPI(answers(turn)) as api:
         head, _, body = exchange(api, message_request(stream=False)).partition(b"\r\n\r\n")
@@ -78,16 +78,12 @@ def test_a_dropped_call_gets_no_reply(how: str) -> None:
 @pytest.mark.parametrize(
     ("path", "body", "told"),
     [
-        pytest.param(
-            "/v1/messages", {"messages": []}, b'event: error\ndata: {"type":"error","error":', id="anthropic"
-        ),
-        pytest.param(
-            "/v1/responses", {"input": "Hi"}, b'event: error\ndata: {"type":"error","code":', id="responses"
-        ),
+        pytest.param("/v1/messages", {"messages": []}, b'event: error\ndata: {"type":"error","error":', id="anthropic"),
+        pytest.param("/v1/responses", {"input": "Hi"}, b'event: error\ndata: {"type":"error","code":', id="responses"),
         pytest.param("/v1/chat/completions", {"messages": []}, b'data: {"error":', id="chat"),
     ],
 )
-def test_an_error_event_in_mid_stream_has_the_form_of_its_vendor(
+def test_an_error_event_in_mid_stream_uses_the_format_of_the_provider(
     path: str, body: dict[str, Any], told: bytes
 ) -> None:
     turn = {"text": TEXT, "error_after": 2, "error": {"type": "overloaded_error", "message": "Overloaded"}}
@@ -109,7 +105,7 @@ def test_a_failure_has_the_scripted_status_and_headers(status: int) -> None:
     assert json.loads(body)["error"] == {"type": "api_error", "message": "scripted error"}
 
 
-def test_a_stall_lasts_until_the_client_leaves() -> None:
+def test_a_stall_lasts_until_the_client_disconnects() -> None:
     with FakeAPI(answers({"text": TEXT, "stall_after": 3})) as api:
         with connection(api) as sock:
             sock.sendall(message_request(stream=True))
@@ -121,13 +117,13 @@ def test_a_stall_lasts_until_the_client_leaves() -> None:
     assert not call.complete
 
 
-def test_a_short_stall_ends_in_the_rest_of_the_answer() -> None:
+def test_a_short_stall_is_followed_by_the_rest_of_the_answer() -> None:
     with FakeAPI(answers({"text": TEXT, "stall_after": 3, "stall_s": 0.05})) as api:
         received = exchange(api, message_request(stream=True))
     assert received.endswith(b"0\r\n\r\n")
 
 
-def test_delays_come_before_the_answer_and_between_the_events() -> None:
+def test_delays_apply_before_the_answer_and_between_events() -> None:
     with FakeAPI(answers({"text": TEXT, "wait_ms": 100, "chunk_ms": 20})) as api, connection(api) as sock:
         started = time.monotonic()
         sock.sendall(message_request(stream=True))
@@ -139,7 +135,22 @@ def test_delays_come_before_the_answer_and_between_the_events() -> None:
     assert time.monotonic() - started >= 0.1 + 9 * 0.02
 
 
-def test_split_bytes_cuts_through_characters_and_lines() -> None:
+def test_an_answer_does_not_wait_for_the_acknowledgement_of_its_head() -> None:
+    turn = {"text": TEXT}
+    script = {"lanes": [{"name": "main", "repeat": True, "turns": [turn]}]}
+    seconds = []
+    with FakeAPI(script) as api:
+        client = http.client.HTTPConnection("127.0.0.1", api.port)
+        for _ in range(60):  # the kernel acknowledges the first ones at once
+            began = time.monotonic()
+            client.request("POST", "/v1/messages", message_request(stream=True).partition(b"\r\n\r\n")[2])
+            client.getresponse().read()
+            seconds.append(time.monotonic() - began)
+        client.close()
+    assert min(seconds[-20:]) < 0.02, "an acknowledgement may take 0.04 seconds"
+
+
+def test_split_bytes_splits_inside_characters_and_lines() -> None:
     with FakeAPI(answers({"text": TEXT, "split_bytes": 1})) as api:
         received = exchange(api, message_request(stream=True))
         [call] = api.calls
@@ -159,7 +170,7 @@ def test_each_event_of_a_compressed_stream_can_be_decoded_when_it_arrives() -> N
     assert zlib.decompressobj(wbits=31).decompress(unchunk(chunks)).count(b"event: ") == 4
 
 
-def test_a_raw_answer_is_sent_as_it_stands() -> None:
+def test_a_raw_answer_is_sent_unchanged() -> None:
     raw = "HTTP/1.1 299 Odd\r\nX-Ä: 1\r\nx-ä: 2\r\n\r\nrest"
     with FakeAPI(answers({"raw": raw})) as api:
         assert exchange(api, message_request()) == raw.encode("latin-1")
@@ -170,9 +181,7 @@ def test_a_raw_answer_is_sent_as_it_stands() -> None:
 
 STRICT = [
     pytest.param(b"POST /v1/messages\r\n\r\n", id="no version"),
-    pytest.param(
-        b"POST /v1/messages HTTP/1.1\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\n{}", id="two lengths"
-    ),
+    pytest.param(b"POST /v1/messages HTTP/1.1\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\n{}", id="two lengths"),
     pytest.param(
         b"POST / HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         id="length and chunks",
@@ -183,12 +192,8 @@ STRICT = [
         id="endless chunk size",
     ),
     pytest.param(b"POST / HTTP/1.1\r\nContent-Length: +2\r\n\r\n{}", id="signed length"),
-    pytest.param(
-        b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0x2\r\n{}\r\n0\r\n\r\n", id="bad chunk size"
-    ),
-    pytest.param(
-        b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{}\r\n0\r\n\r\n", id="long chunk"
-    ),
+    pytest.param(b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0x2\r\n{}\r\n0\r\n\r\n", id="bad chunk size"),
+    pytest.param(b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{}\r\n0\r\n\r\n", id="long chunk"),
     pytest.param(b"GET / HTTP/1.1\nHost: x\n\r\n\r\n", id="bare line feeds"),
     pytest.param(b"GET / HTTP/1.1\r\nBad Name: x\r\n\r\n", id="space in a name"),
     pytest.param(b"GET / HTTP/1.1\r\nA: b\r\n folded\r\n\r\n", id="folded header"),
@@ -197,19 +202,17 @@ STRICT = [
 
 
 @pytest.mark.parametrize("request_bytes", STRICT)
-def test_unclear_framing_is_refused(request_bytes: bytes) -> None:
+def test_ambiguous_framing_is_rejected_with_status_400(request_bytes: bytes) -> None:
     with FakeAPI(answers()) as api:
         assert exchange(api, request_bytes).startswith(b"HTTP/1.1 400 Bad Request\r\n")
 
 
-def test_calls_are_kept_as_they_came() -> None:
+def test_calls_are_recorded_byte_for_byte() -> None:
     body = b'{"model":"m","messages":[]}'
     head = b"POST /p%20x/v1/messages?a=1&&b HTTP/1.1\r\nX-Two: 1\r\nhost: h\r\nx-tWO:2 \r\n"
     head += b"Transfer-Encoding: chunked\r\n\r\n"
     with FakeAPI(answers({"text": "ok"})) as api, connection(api) as sock:
-        sock.sendall(
-            head + b"5\r\n" + body[:5] + b"\r\n%x\r\n" % len(body[5:]) + body[5:] + b"\r\n0\r\nT: 1\r\n\r\n"
-        )
+        sock.sendall(head + b"5\r\n" + body[:5] + b"\r\n%x\r\n" % len(body[5:]) + body[5:] + b"\r\n0\r\nT: 1\r\n\r\n")
         assert sock.recv(12) == b"HTTP/1.1 200"
         [call] = api.calls
     assert (call.method, call.path, call.body) == ("POST", "/p%20x/v1/messages?a=1&&b", body)
@@ -217,27 +220,25 @@ def test_calls_are_kept_as_they_came() -> None:
     assert (call.lane, call.turn, call.status, call.complete) == ("main", 0, 200, True)
 
 
-def test_a_connection_serves_several_requests_sent_at_once() -> None:
+def test_pipelined_requests_on_one_connection_are_answered_in_order() -> None:
     with FakeAPI(answers({"text": "one"}, {"text": "two"})) as api:
         received = exchange(api, message_request(close=False) + message_request())
     assert received.index(b'"one"') < received.index(b'"two"')
 
 
-def test_a_head_probe_is_answered() -> None:
+def test_a_head_request_is_answered() -> None:
     with FakeAPI(answers()) as api:
-        assert exchange(api, b"HEAD /api/hello HTTP/1.1\r\nConnection: close\r\n\r\n").startswith(
-            b"HTTP/1.1 200 OK"
-        )
+        assert exchange(api, b"HEAD /api/hello HTTP/1.1\r\nConnection: close\r\n\r\n").startswith(b"HTTP/1.1 200 OK")
 
 
-def test_a_client_that_leaves_the_script_is_told() -> None:
+def test_a_request_beyond_the_script_gets_status_400() -> None:
     with FakeAPI(answers({"text": "once"})) as api:
         post(api, "/v1/messages", {"model": "m", "messages": []})
         status, _, body = post(api, "/v1/messages", {"model": "m", "messages": []})
     assert (status, json.loads(body)["error"]["message"]) == (400, "lane 'main' has no turn 1")
 
 
-def test_lanes_are_chosen_by_what_a_request_says() -> None:
+def test_a_request_selects_its_lane_by_headers_model_and_content() -> None:
     lanes = [
         {
             "name": "side",
@@ -258,7 +259,7 @@ def test_lanes_are_chosen_by_what_a_request_says() -> None:
     assert [call.lane for call in api.calls] == ["side", "sub", "main", None]
 
 
-def test_an_error_in_the_fake_itself_is_raised_where_it_is_used() -> None:
+def test_an_exception_inside_the_fake_api_is_raised_in_the_test() -> None:
     class Broken(FakeAPI):
         async def play(self, *_: object) -> None:
             raise LookupError("a bug")
@@ -268,7 +269,7 @@ def test_an_error_in_the_fake_itself_is_raised_where_it_is_used() -> None:
     assert caught.group_contains(LookupError, match="a bug")
 
 
-def test_nothing_is_left_when_the_fake_is_closed_under_open_connections() -> None:
+def test_closing_the_fake_api_with_open_connections_leaves_no_threads() -> None:
     before = threading.enumerate()
     with ExitStack() as clients:
         with FakeAPI(answers({"text": TEXT, "stall_after": 1})) as api:
@@ -282,7 +283,7 @@ def test_nothing_is_left_when_the_fake_is_closed_under_open_connections() -> Non
             connection(api)
 
 
-def test_it_runs_as_a_program(tmp_path: Path) -> None:
+def test_the_fake_api_runs_as_a_command_line_program(tmp_path: Path) -> None:
     port_file = tmp_path / "port"
     scenario = ROOT / "tests/fakeapi/scenarios/tools.json"
     command = [
@@ -294,9 +295,7 @@ def test_it_runs_as_a_program(tmp_path: Path) -> None:
         "--port-file",
         str(port_file),
     ]
-    with subprocess.Popen(
-        [*command, "--var", "CWD=/there"], cwd=ROOT, stdout=subprocess.PIPE, text=True
-    ) as process:
+    with subprocess.Popen([*command, "--var", "CWD=/there"], cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
         url = process.stdout.readline().strip()
         port = int(port_file.read_text())

@@ -32,15 +32,11 @@ BOTH_WAYS = pytest.mark.parametrize("stream", [True, False], ids=["streamed", "w
 
 
 def anthropic_client(api: FakeAPI) -> Any:
-    return importlib.import_module("anthropic").Anthropic(
-        base_url=api.url, api_key=ANTHROPIC_KEY, max_retries=0
-    )
+    return importlib.import_module("anthropic").Anthropic(base_url=api.url, api_key=ANTHROPIC_KEY, max_retries=0)
 
 
 def openai_client(api: FakeAPI) -> Any:
-    return importlib.import_module("openai").OpenAI(
-        base_url=f"{api.url}/v1", api_key=OPENAI_KEY, max_retries=0
-    )
+    return importlib.import_module("openai").OpenAI(base_url=f"{api.url}/v1", api_key=OPENAI_KEY, max_retries=0)
 
 
 # Anthropic
@@ -49,7 +45,7 @@ def openai_client(api: FakeAPI) -> Any:
 @pytest.mark.needs("anthropic")
 @BOTH_WAYS
 @pytest.mark.parametrize("wrapping", WRAPPINGS)
-def test_the_anthropic_sdk_reads_the_scripted_message_however_it_is_wrapped(
+def test_the_anthropic_sdk_reads_the_scripted_message_in_every_transfer_form(
     wrapping: dict[str, Any], stream: bool
 ) -> None:
     asked = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]}
@@ -79,7 +75,7 @@ def test_the_anthropic_sdk_can_count_tokens_and_list_models() -> None:
 
 
 @pytest.mark.needs("anthropic")
-def test_the_anthropic_sdk_sees_a_rate_limit_with_its_headers() -> None:
+def test_the_anthropic_sdk_raises_a_rate_limit_error_with_response_headers() -> None:
     turn = {
         "status": 429,
         "headers": {"Retry-After": "7"},
@@ -101,7 +97,7 @@ def test_the_anthropic_sdk_sees_a_rate_limit_with_its_headers() -> None:
 @pytest.mark.needs("openai")
 @BOTH_WAYS
 @pytest.mark.parametrize("wrapping", WRAPPINGS)
-def test_the_openai_sdk_reads_a_scripted_response_however_it_is_wrapped(
+def test_the_openai_sdk_reads_a_scripted_response_in_every_transfer_form(
     wrapping: dict[str, Any], stream: bool
 ) -> None:
     with FakeAPI(answers({**TURN, **wrapping})) as api, openai_client(api) as client:
@@ -128,10 +124,8 @@ def test_the_openai_sdk_reads_a_scripted_chat_completion() -> None:
 
 
 @pytest.mark.needs("openai")
-@pytest.mark.parametrize(
-    "options", [{}, {"stream_options": {"include_usage": True}}], ids=["plain", "with usage"]
-)
-def test_a_chat_stream_has_usage_only_if_it_was_asked_for(options: dict[str, Any]) -> None:
+@pytest.mark.parametrize("options", [{}, {"stream_options": {"include_usage": True}}], ids=["plain", "with usage"])
+def test_a_chat_stream_includes_usage_only_when_the_request_asks_for_usage(options: dict[str, Any]) -> None:
     asked = {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "stream": True, **options}
     with (
         FakeAPI(answers(TURN)) as api,
@@ -147,13 +141,11 @@ def test_a_chat_stream_has_usage_only_if_it_was_asked_for(options: dict[str, Any
 
 
 @BOTH_WAYS
-def test_generate_content_says_the_scripted_parts(stream: bool) -> None:
+def test_generate_content_returns_the_scripted_parts(stream: bool) -> None:
     path = f"/v1beta/models/gemini-x:{'streamGenerateContent?alt=sse' if stream else 'generateContent'}"
     with FakeAPI(answers(TURN)) as api:
         _, _, body = post(api, path, {"contents": [{"role": "user", "parts": [{"text": "Hi"}]}]})
-    chunks = [json.loads(line[6:]) for line in body.splitlines() if line.startswith(b"data: ")] or [
-        json.loads(body)
-    ]
+    chunks = [json.loads(line[6:]) for line in body.splitlines() if line.startswith(b"data: ")] or [json.loads(body)]
     parts = [part for chunk in chunks for part in chunk["candidates"][0]["content"]["parts"]]
     assert "".join(part.get("text", "") for part in parts if "thought" not in part) == TEXT
     assert parts[-1] == {"functionCall": {"name": "look", "args": TOOL["input"]}}
@@ -167,7 +159,7 @@ def test_generate_content_says_the_scripted_parts(stream: bool) -> None:
 
 @pytest.mark.parametrize("compression", ["deflate", None])
 @pytest.mark.parametrize("size", [0, 5], ids=["whole", "fragmented"])
-def test_each_message_on_a_websocket_is_a_call_with_an_answer(compression: str | None, size: int) -> None:
+def test_each_websocket_message_is_recorded_as_a_call_and_answered(compression: str | None, size: int) -> None:
     turns: list[dict[str, Any]] = [{**TURN, "split_bytes": size}, {"text": "And again."}]
     with FakeAPI(answers(*turns)) as api:
         with open_websocket(api, compression) as websocket:
@@ -185,13 +177,13 @@ def test_each_message_on_a_websocket_is_a_call_with_an_answer(compression: str |
     assert all(call.complete for call in api.calls)
 
 
-def test_a_warm_up_on_a_websocket_uses_no_turn() -> None:
+def test_a_websocket_warm_up_consumes_no_scripted_turn() -> None:
     with FakeAPI(answers({"text": "For the question."})) as api, open_websocket(api) as websocket:
         assert ask(websocket, generate=False)["output"] == []
         assert ask(websocket)["output"][0]["content"][0]["text"] == "For the question."
 
 
-def test_a_scripted_status_is_an_error_message_on_a_websocket() -> None:
+def test_a_scripted_status_becomes_an_error_message_on_a_websocket() -> None:
     turn = {"status": 429, "error": {"type": "rate_limit_error", "message": "slow down", "code": "slow"}}
     with FakeAPI(answers(turn)) as api, open_websocket(api) as websocket:
         websocket.send(json.dumps({"type": "response.create", "model": "m", "input": "Hi"}))

@@ -28,7 +28,7 @@ def grow(path: Path, data: bytes) -> None:
         file.write(data)
 
 
-def test_only_lines_that_were_ended_since_are_read(path: Path) -> None:
+def test_read_returns_only_lines_completed_since_the_last_read(path: Path) -> None:
     follower = Follower(path)
     assert values(follower) == []
     grow(path, b'{"n":1}\n{"n":')
@@ -43,7 +43,7 @@ def test_only_lines_that_were_ended_since_are_read(path: Path) -> None:
     assert not follower.restarted
 
 
-def test_a_bad_line_is_judged_when_its_newline_is_there(path: Path) -> None:
+def test_a_bad_line_is_reported_once_its_newline_is_written(path: Path) -> None:
     follower = Follower(path)
     grow(path, b'{"n":1}\n{bad')
     assert values(follower) == [{"n": 1}]
@@ -54,7 +54,7 @@ def test_a_bad_line_is_judged_when_its_newline_is_there(path: Path) -> None:
     assert isinstance(entry, JsonEntry)
 
 
-def test_a_position_can_be_kept_and_taken_up_again(path: Path) -> None:
+def test_a_saved_position_can_be_resumed(path: Path) -> None:
     follower = Follower(path)
     grow(path, b'{"n":1}\n')
     follower.read()
@@ -64,7 +64,7 @@ def test_a_position_can_be_kept_and_taken_up_again(path: Path) -> None:
     assert (values(later), later.restarted) == ([{"n": 2}], False)
 
 
-def test_a_renamed_file_is_the_same_at_its_new_place(path: Path) -> None:
+def test_a_position_stays_valid_after_the_file_is_renamed(path: Path) -> None:
     grow(path, b'{"n":1}\n')
     follower = Follower(path)
     follower.read()
@@ -77,16 +77,14 @@ def test_a_renamed_file_is_the_same_at_its_new_place(path: Path) -> None:
 CHANGES = [
     pytest.param(lambda it: it.write_bytes(b'{"m":1}\n'), [{"m": 1}], id="written anew, shorter"),
     pytest.param(lambda it: it.write_bytes(b'{"m":1}\n' * 9), [{"m": 1}] * 9, id="written anew, longer"),
-    pytest.param(
-        lambda it: it.write_bytes(b'{"n":1}\n{"n":8}\n{"n":3}\n'), None, id="changed where it was read"
-    ),
+    pytest.param(lambda it: it.write_bytes(b'{"n":1}\n{"n":8}\n{"n":3}\n'), None, id="changed where it was read"),
     pytest.param(lambda it: os.truncate(it, 8), [{"n": 1}], id="cut"),
     pytest.param(lambda it: os.truncate(it, 0), [], id="emptied"),
 ]
 
 
 @pytest.mark.parametrize(("change", "found"), CHANGES)
-def test_a_file_that_is_not_what_it_was_is_read_from_its_beginning(path: Path, change, found) -> None:  # type: ignore[no-untyped-def]
+def test_a_rewritten_file_is_read_again_from_the_start(path: Path, change, found) -> None:  # type: ignore[no-untyped-def]
     grow(path, b'{"n":1}\n{"n":2}\n')
     follower = Follower(path)
     follower.read()
@@ -97,7 +95,7 @@ def test_a_file_that_is_not_what_it_was_is_read_from_its_beginning(path: Path, c
     assert (values(follower), follower.restarted) == ([{"new": 1}], False)
 
 
-def test_a_change_behind_the_beginning_is_seen_too(path: Path) -> None:
+def test_a_change_after_the_first_block_is_detected(path: Path) -> None:
     grow(path, b'{"n":1}\n' * 2000)
     follower = Follower(path)
     follower.read()
@@ -107,7 +105,7 @@ def test_a_change_behind_the_beginning_is_seen_too(path: Path) -> None:
     assert follower.restarted
 
 
-def test_a_change_in_the_beginning_alone_is_seen(path: Path) -> None:
+def test_a_change_in_the_first_bytes_only_is_detected(path: Path) -> None:
     grow(path, b'{"n":1}\n' * 2000)
     follower = Follower(path)
     follower.read()
@@ -117,7 +115,7 @@ def test_a_change_in_the_beginning_alone_is_seen(path: Path) -> None:
     assert follower.restarted
 
 
-def test_another_file_in_its_place_is_read_from_its_beginning(path: Path) -> None:
+def test_a_replacement_file_is_read_from_the_start(path: Path) -> None:
     grow(path, b'{"n":1}\n{"n":2}\n')
     follower = Follower(path)
     follower.read()
@@ -127,7 +125,7 @@ def test_another_file_in_its_place_is_read_from_its_beginning(path: Path) -> Non
     assert follower.restarted
 
 
-def test_a_deleted_file_gives_nothing_until_it_is_back(path: Path) -> None:
+def test_a_deleted_file_returns_no_lines_until_the_file_is_recreated(path: Path) -> None:
     grow(path, b'{"n":1}\n')
     follower = Follower(path)
     follower.read()
@@ -137,7 +135,7 @@ def test_a_deleted_file_gives_nothing_until_it_is_back(path: Path) -> None:
     assert (values(follower), follower.gone) == ([{"n": 7}], False)
 
 
-def test_links_fifos_devices_and_folders_are_not_opened(tmp_path: Path, path: Path) -> None:
+def test_symlinks_fifos_devices_and_folders_are_not_opened(tmp_path: Path, path: Path) -> None:
     grow(path, b'{"n":1}\n')
     link, fifo, folder = (tmp_path / name for name in ("link", "fifo", "folder"))
     link.symlink_to(path)
@@ -148,7 +146,7 @@ def test_links_fifos_devices_and_folders_are_not_opened(tmp_path: Path, path: Pa
         assert (follower.read(), follower.gone) == ([], True), odd
 
 
-def test_nothing_is_changed_in_what_is_read(path: Path) -> None:
+def test_reading_does_not_modify_the_file(path: Path) -> None:
     grow(path, b'{"n":1}\n{"torn')
     path.chmod(0o400)
     os.utime(path, ns=(5, 7))
@@ -168,7 +166,7 @@ def test_a_long_file_is_read_in_several_steps(path: Path, monkeypatch: pytest.Mo
     assert (sum(counts), len(counts)) == (3000, 3)
 
 
-def test_a_line_that_is_too_long_is_passed_over_once(path: Path) -> None:
+def test_an_overlong_line_is_reported_as_damage_once(path: Path) -> None:
     with path.open("wb") as file:
         file.truncate(65 << 20)
     follower = Follower(path)
@@ -182,7 +180,7 @@ def test_a_line_that_is_too_long_is_passed_over_once(path: Path) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(1, 12), max_size=30))
-def test_every_line_is_given_once_however_the_file_grew(
+def test_every_line_is_returned_once_for_any_sequence_of_appends(
     tmp_path_factory: pytest.TempPathFactory, steps: list[int]
 ) -> None:
     path = tmp_path_factory.mktemp("follow") / "f.jsonl"

@@ -29,17 +29,17 @@ LISTED: list[str] = []
 sys.addaudithook(lambda event, args: LISTED.append(str(args[0])) if event == "os.scandir" else None)
 
 
-def test_parts_and_live_files_are_told_apart(folder: Path) -> None:
+def test_parts_and_live_files_are_distinguished(folder: Path) -> None:
     assert parts_of(folder, "one") == [PartFile(folder, "one"), PartFile(folder, "one", 2)]
     assert live_files_of(folder, "two") == {PartFile(folder, "two"): [folder / "two.jsonl.live"]}
     assert {part.name for part in parts_in(folder)} == {"one", "two"}
 
 
-def test_there_are_none_in_a_folder_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_folder_has_no_parts(tmp_path: Path) -> None:
     assert parts_in(tmp_path / "nowhere") == parts_of(tmp_path / "nowhere", "one") == []
 
 
-def test_a_folder_that_stays_as_it_is_is_listed_once(folder: Path) -> None:
+def test_an_unchanged_folder_is_listed_once(folder: Path) -> None:
     settle(folder)
     before = LISTED.count(str(folder))
     for _ in range(100):
@@ -48,7 +48,7 @@ def test_a_folder_that_stays_as_it_is_is_listed_once(folder: Path) -> None:
     assert LISTED.count(str(folder)) == before + 1
 
 
-def test_whatever_changes_is_seen_at_once(folder: Path) -> None:
+def test_added_and_removed_parts_are_seen_immediately(folder: Path) -> None:
     settle(folder)
     assert len(parts_of(folder, "one")) == 2
     (folder / "one.p3.jsonl").touch()
@@ -59,7 +59,7 @@ def test_whatever_changes_is_seen_at_once(folder: Path) -> None:
     assert len(parts_of(folder, "one")) == 2
 
 
-def test_changes_that_come_close_together_are_seen(folder: Path) -> None:
+def test_rapid_successive_changes_are_all_seen(folder: Path) -> None:
     """The clock of a file system may stand still between them."""
     for number in range(3, 200):
         (folder / f"one.p{number}.jsonl").touch()
@@ -67,7 +67,7 @@ def test_changes_that_come_close_together_are_seen(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["{outside}", "", ".", "..", "../../outside", "a/../../../outside"])
-def test_nothing_but_a_folder_of_its_own_is_removed_with_a_log(tmp_path: Path, name: str) -> None:
+def test_a_log_name_that_points_outside_its_folder_is_not_removed(tmp_path: Path, name: str) -> None:
     folder, outside = tmp_path / "logs" / "anthropic", tmp_path / "outside"
     (folder / "a").mkdir(parents=True)
     outside.mkdir()
@@ -77,7 +77,7 @@ def test_nothing_but_a_folder_of_its_own_is_removed_with_a_log(tmp_path: Path, n
 
 
 @pytest.mark.parametrize("kind", ["file", "link to a folder", "nothing"])
-def test_what_takes_the_place_of_a_planned_file_is_not_removed(tmp_path: Path, kind: str) -> None:
+def test_a_file_replaced_after_planning_is_not_removed(tmp_path: Path, kind: str) -> None:
     """Between the plan and the removal somebody is asked, which may take an hour."""
     logs = tmp_path / "logs"
     log = write(logs, "notes", [wire_start("notes"), *calls(1)])

@@ -29,13 +29,13 @@ def repository(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_folder_in_a_repository_is_of_it(repository: Path) -> None:
+def test_a_folder_inside_a_repository_belongs_to_the_repository(repository: Path) -> None:
     inner = repository / "src" / "deep"
     inner.mkdir(parents=True)
     assert {project_of(str(it)) for it in (repository, repository / "src", inner)} == {str(repository)}
 
 
-def test_worktrees_are_of_their_repository(repository: Path, tmp_path: Path) -> None:
+def test_worktrees_belong_to_their_repository(repository: Path, tmp_path: Path) -> None:
     git(repository, "worktree", "add", str(tmp_path / "elsewhere"), "-b", "other")
     git(repository, "worktree", "add", str(repository / ".claude/worktrees/third"), "-b", "third")
     (tmp_path / "elsewhere" / "src").mkdir()
@@ -47,7 +47,7 @@ def test_worktrees_are_of_their_repository(repository: Path, tmp_path: Path) -> 
         assert project_of(str(folder)) == str(repository)
 
 
-def test_a_worktree_that_was_removed_or_pruned_still_is(repository: Path, tmp_path: Path) -> None:
+def test_a_removed_or_pruned_worktree_still_belongs_to_its_repository(repository: Path, tmp_path: Path) -> None:
     git(repository, "worktree", "add", str(repository / "trees" / "one"), "-b", "one")
     shutil.rmtree(repository / "trees")
     assert project_of(str(repository / "trees" / "one")) == str(repository)
@@ -56,13 +56,13 @@ def test_a_worktree_that_was_removed_or_pruned_still_is(repository: Path, tmp_pa
     assert project_of(str(tmp_path / "two")) == str(repository)
 
 
-def test_worktrees_of_a_bare_repository_are_of_it(repository: Path, tmp_path: Path) -> None:
+def test_worktrees_of_a_bare_repository_belong_to_the_repository(repository: Path, tmp_path: Path) -> None:
     git(tmp_path, "clone", "--bare", str(repository), "bare.git")
     git(tmp_path / "bare.git", "worktree", "add", str(tmp_path / "tree"), "-b", "other")
     assert project_of(str(tmp_path / "tree")) == str(tmp_path / "bare.git")
 
 
-def test_a_submodule_is_a_project_of_its_own(repository: Path, tmp_path: Path) -> None:
+def test_a_submodule_is_a_separate_project(repository: Path, tmp_path: Path) -> None:
     outer = tmp_path / "outer"
     outer.mkdir()
     git(outer, "init")
@@ -71,16 +71,16 @@ def test_a_submodule_is_a_project_of_its_own(repository: Path, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("mark", ["", "gitdir:", "gitdir: \0", "nonsense", "gitdir: /nowhere/worktrees/x"])
-def test_what_git_would_not_read_is_no_reason_to_fail(tmp_path: Path, mark: str) -> None:
+def test_an_invalid_git_file_is_ignored(tmp_path: Path, mark: str) -> None:
     (tmp_path / ".git").write_text(mark)
     assert project_of(str(tmp_path)) == str(tmp_path)
 
 
 @pytest.mark.parametrize("folder", ["", "relative/path", "/gone/for/good", "/a\0b", "C:\\work"])
-def test_what_is_no_folder_here_is_itself(folder: str) -> None:
+def test_a_path_that_is_not_a_local_folder_is_its_own_project(folder: str) -> None:
     assert project_of(folder) == folder
 
 
-def test_an_empty_folder_called_git_is_no_repository(tmp_path: Path) -> None:
+def test_an_empty_git_folder_is_not_a_repository(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     assert project_of(str(tmp_path / "x")) == str(tmp_path / "x")

@@ -77,7 +77,7 @@ def copies(home: Path) -> dict[str, bytes]:
     return {it.relative_to(archive).as_posix(): it.read_bytes() for it in files}
 
 
-def test_an_input_is_one_private_file_with_the_words_of_the_agent(home: Path) -> None:
+def test_a_hook_input_is_stored_verbatim_in_one_private_file(home: Path) -> None:
     told = {"session_id": SESSION, "hook_event_name": "NotKnownYet", "zeta": [1, {"a": "ü\u2028"}]}
     assert hook(told) == SILENT
     (path,) = kept(home)
@@ -86,13 +86,11 @@ def test_an_input_is_one_private_file_with_the_words_of_the_agent(home: Path) ->
     assert json.loads(bytes(record(home).input)) == told  # type: ignore[arg-type]
 
 
-def test_what_is_kept_can_be_read_as_the_public_type(home: Path) -> None:
+def test_a_stored_input_is_read_back_as_hook_input(home: Path) -> None:
     told = {"session_id": SESSION, "cwd": "/p", "hook_event_name": "SessionEnd", "reason": "exit", "more": 1}
     hook(told)
     (found,) = kept_hooks(home)
-    wanted = HookInput(
-        session_id=SESSION, cwd="/p", hook_event_name="SessionEnd", reason="exit", rest={"more": 1}
-    )
+    wanted = HookInput(session_id=SESSION, cwd="/p", hook_event_name="SessionEnd", reason="exit", rest={"more": 1})
     assert found.input == wanted
 
 
@@ -122,7 +120,7 @@ ODD = {
 
 
 @pytest.mark.parametrize("data", ODD.values(), ids=ODD.keys())
-def test_whatever_comes_is_kept_in_silence(home: Path, data: bytes) -> None:
+def test_any_input_is_stored_without_output(home: Path, data: bytes) -> None:
     began = time.monotonic()
     assert hook(data) == SILENT
     assert time.monotonic() - began < 15
@@ -132,7 +130,7 @@ def test_whatever_comes_is_kept_in_silence(home: Path, data: bytes) -> None:
     assert copies(home) == {}
 
 
-def test_without_a_home_there_is_silence_too(tmp_path: Path) -> None:
+def test_an_unusable_home_folder_causes_no_output(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     told = {"session_id": SESSION}
     assert hook(told, AGENT_LOGGER_HOME=str(tmp_path / "file" / "home")) == SILENT
@@ -140,7 +138,7 @@ def test_without_a_home_there_is_silence_too(tmp_path: Path) -> None:
     assert hook(told, AGENT_LOGGER_HOME="~nobody-here/x") == SILENT
 
 
-def test_a_full_disk_leaves_nothing_half_written(small_disk: Path, home: Path) -> None:
+def test_a_full_disk_leaves_no_partial_files(small_disk: Path, home: Path) -> None:
     transcript(home)
     with (small_disk / "fill").open("wb") as fill, pytest.raises(OSError, match="space"):
         while True:
@@ -151,7 +149,7 @@ def test_a_full_disk_leaves_nothing_half_written(small_disk: Path, home: Path) -
     assert not [it for it in small_disk.rglob("*") if it.is_file() and it.name != "fill"]
 
 
-def test_an_agent_that_never_closes_stdin_is_not_waited_for() -> None:
+def test_the_hook_exits_when_the_agent_never_closes_stdin() -> None:
     with start() as process:
         assert process.stdin
         process.stdin.write(b'{"session_id":"x"}')
@@ -166,7 +164,7 @@ def cpu_seconds() -> float:
 
 
 @pytest.mark.parametrize("count", [40, pytest.param(200, marks=pytest.mark.long)])
-def test_many_at_once_are_all_kept(home: Path, tmp_path: Path, count: int) -> None:
+def test_concurrent_hook_inputs_are_all_stored(home: Path, tmp_path: Path, count: int) -> None:
     path = transcript(home, text='{"type":"user","n":1}\n' * 100)
     inputs = [tmp_path / f"{number}.json" for number in range(count)]
     for number, it in enumerate(inputs):
@@ -187,7 +185,7 @@ def test_many_at_once_are_all_kept(home: Path, tmp_path: Path, count: int) -> No
     assert taken / 2 < 15, "seconds on two cores"
 
 
-def test_the_transcript_is_kept_with_what_belongs_to_it(home: Path) -> None:
+def test_the_transcript_is_copied_with_its_related_files(home: Path) -> None:
     path = transcript(home)
     beside = [
         path.with_suffix("") / "subagents" / "agent-1.jsonl",
@@ -225,7 +223,7 @@ def places_that_lead_astray(home: Path, outside: Path) -> list[Path]:
     ]
 
 
-def test_only_a_regular_file_of_an_agents_is_kept(home: Path, tmp_path: Path) -> None:
+def test_only_regular_files_in_agent_folders_are_copied(home: Path, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "secret.jsonl").write_text("secret\n")
@@ -237,7 +235,7 @@ def test_only_a_regular_file_of_an_agents_is_kept(home: Path, tmp_path: Path) ->
     assert [it.split("/")[-1] for it in copies(home)] == [good.name]
 
 
-def test_a_hook_imports_nothing_that_is_slow(tmp_path: Path) -> None:
+def test_the_hook_command_imports_no_slow_modules(tmp_path: Path) -> None:
     """What keeps it under 80 ms (`./dev bench startup` measures it): these take 10 to 40 ms each."""
     code = "import sys, agent_logger.__main__, agent_logger.hooks.entry; print('\\n'.join(sys.modules))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

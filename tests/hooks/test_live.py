@@ -31,12 +31,10 @@ def events(hooks: list[KeptHook]) -> list[str | None]:
     return [it.input.hook_event_name for it in hooks]
 
 
-def test_its_hooks_are_kept_and_its_transcript_outlives_it(sandbox: Sandbox) -> None:
+def test_claude_code_hook_inputs_are_stored_and_its_transcript_is_copied(sandbox: Sandbox) -> None:
     install(sandbox)
     with FakeAPI(SCENARIO) as api:
-        done = run_claude(
-            sandbox, api.url, "-p", "say hi", "--allowedTools", "Bash", "--output-format", "json"
-        )
+        done = run_claude(sandbox, api.url, "-p", "say hi", "--allowedTools", "Bash", "--output-format", "json")
     assert done.exit_code == 0, done.stderr
     told = json.loads(done.stdout)
     home = sandbox.home / ".agent-logger"

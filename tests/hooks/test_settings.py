@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_logger.errors import SourceError
-from agent_logger.hooks.settings import EVENTS, commands_in, installed, uninstalled
+from agent_logger.hooks.settings import EVENTS, add_hooks, commands_in, remove_hooks
 
 COMMAND = ["/opt/my tools/agent-logger", "hook"]
 OTHER = {"matcher": "Bash", "hooks": [{"type": "command", "command": "./lint.sh hook"}]}
@@ -39,31 +39,31 @@ def without_hooks(text: str) -> dict[str, Any]:
 
 
 @ANY
-def test_all_events_call_us_and_the_rest_is_as_it_was(text: str) -> None:
-    after = installed(text, COMMAND)
+def test_install_adds_one_command_per_event_and_keeps_other_settings(text: str) -> None:
+    after = add_hooks(text, COMMAND)
     assert {event: len(it) for event, it in commands_in(after).items()} == dict.fromkeys(EVENTS, 1)
     assert without_hooks(after) == without_hooks(text)
     assert list(without_hooks(after)) == list(without_hooks(text))
-    assert installed(after, COMMAND) == after
+    assert add_hooks(after, COMMAND) == after
     stop = json.loads(text or "{}").get("hooks", {}).get("Stop", [])
     assert json.loads(after)["hooks"]["Stop"][:-1] == stop
 
 
 @ANY
-def test_taking_them_out_gives_the_same_settings_again(text: str) -> None:
-    assert uninstalled(text) == text
-    assert json.loads(uninstalled(installed(text, COMMAND))) == json.loads(text or "{}")
+def test_uninstall_restores_the_original_settings(text: str) -> None:
+    assert remove_hooks(text) == text
+    assert json.loads(remove_hooks(add_hooks(text, COMMAND))) == json.loads(text or "{}")
 
 
 @pytest.mark.parametrize("text", WITHOUT_HOOKS)
-def test_what_is_not_ours_stays_to_the_byte(text: str) -> None:
-    assert uninstalled(installed(text, COMMAND)) == text
+def test_settings_of_others_are_preserved_byte_for_byte(text: str) -> None:
+    assert remove_hooks(add_hooks(text, COMMAND)) == text
     body = text[: text.rindex("}")].rstrip()
-    assert installed(text, COMMAND).startswith(body)
+    assert add_hooks(text, COMMAND).startswith(body)
 
 
-def test_a_newer_place_of_ours_replaces_the_old_one() -> None:
-    moved = installed(installed("{}", COMMAND), ["/new/python", "-m", "agent_logger", "hook"])
+def test_install_replaces_a_command_with_an_old_path() -> None:
+    moved = add_hooks(add_hooks("{}", COMMAND), ["/new/python", "-m", "agent_logger", "hook"])
     assert set(map(tuple, commands_in(moved).values())) == {("/new/python -m agent_logger hook",)}
 
 
@@ -71,9 +71,9 @@ BROKEN = ["[]", "{", '{"hooks": []}', '{"hooks": {"Stop": {}}}', "// a comment\n
 
 
 @pytest.mark.parametrize("text", BROKEN, ids=range(len(BROKEN)))
-def test_what_cannot_be_understood_is_refused(text: str) -> None:
+def test_unparsable_settings_are_rejected(text: str) -> None:
     with pytest.raises(SourceError):
-        installed(text, COMMAND)
+        add_hooks(text, COMMAND)
     assert commands_in(text) == {}
 
 
@@ -91,15 +91,15 @@ GROUPS = st.lists(st.sampled_from([OTHER, {}, {"hooks": []}]), max_size=2)
     st.sampled_from([None, 2, 4, "\t"]),
     st.booleans(),
 )
-def test_any_settings_come_back(rest: dict[str, Any], hooks: Any, indent: Any, ascii_only: bool) -> None:
+def test_install_and_uninstall_round_trip_any_settings(
+    rest: dict[str, Any], hooks: Any, indent: Any, ascii_only: bool
+) -> None:
     settings = rest if hooks is None else {**rest, "hooks": hooks}
     text = json.dumps(settings, indent=indent, ensure_ascii=ascii_only)
-    after = installed(text, COMMAND)
+    after = add_hooks(text, COMMAND)
     assert without_hooks(after) == rest
-    back = json.loads(uninstalled(after))
-    assert back.pop("hooks", {}) == {
-        event: it for event, it in (hooks or {}).items() if it or event not in EVENTS
-    }
+    back = json.loads(remove_hooks(after))
+    assert back.pop("hooks", {}) == {event: it for event, it in (hooks or {}).items() if it or event not in EVENTS}
     assert back == rest
 
 
@@ -112,7 +112,7 @@ def run(home: Path, *options: str, answer: str = "") -> subprocess.CompletedProc
     return subprocess.run(line, env=environment, input=answer, capture_output=True, text=True, check=False)
 
 
-def test_the_change_is_shown_and_made_only_with_consent(home: Path) -> None:
+def test_install_shows_a_diff_and_writes_only_after_confirmation(home: Path) -> None:
     path = home / ".claude" / "settings.json"
     path.parent.mkdir()
     path.write_text('{\n  "model": "opus"\n}\n')
@@ -129,7 +129,7 @@ def test_the_change_is_shown_and_made_only_with_consent(home: Path) -> None:
     assert [it.name for it in path.parent.iterdir()] == ["settings.json"]
 
 
-def test_a_link_to_the_settings_stays_a_link(home: Path) -> None:
+def test_a_symlinked_settings_file_remains_a_symlink(home: Path) -> None:
     real = home / "dotfiles" / "claude.json"
     real.parent.mkdir()
     real.write_text("{}")
@@ -140,7 +140,7 @@ def test_a_link_to_the_settings_stays_a_link(home: Path) -> None:
     assert set(commands_in(real.read_text())) == set(EVENTS)
 
 
-def test_settings_that_cannot_be_understood_are_not_touched(home: Path) -> None:
+def test_unparsable_settings_are_left_unchanged(home: Path) -> None:
     path = home / ".claude" / "settings.json"
     path.parent.mkdir()
     path.write_text("{ // mine\n}")
@@ -149,6 +149,6 @@ def test_settings_that_cannot_be_understood_are_not_touched(home: Path) -> None:
     assert str(path) in done.stderr
 
 
-def test_the_block_to_paste_is_settings(home: Path) -> None:
+def test_print_settings_outputs_a_hooks_block_for_every_event(home: Path) -> None:
     assert set(commands_in(run(home, "--print-settings").stdout)) == set(EVENTS)
     assert run(home, "--print-settings", "--install").returncode == 2

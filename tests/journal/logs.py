@@ -9,7 +9,7 @@ from pathlib import Path
 from agent_logger.files.line_files import entries
 from agent_logger.files.parts import live_files_of, parts_of
 from agent_logger.journal.journal import Journal
-from agent_logger.logs.reader import read_exchanges, read_log
+from agent_logger.logs.log_records import read_exchanges, read_log
 from agent_logger.logs.verify import FileReport, verify_file
 from agent_logger.model.records import (
     ExchangeRecord,

@@ -26,7 +26,7 @@ from agent_logger.journal.journal import Journal
 from agent_logger.journal.ownership import ids_of
 from agent_logger.journal.seal import seal
 from agent_logger.journal.sync import UPKEEP
-from agent_logger.logs.reader import read_exchanges, read_log
+from agent_logger.logs.log_records import read_exchanges, read_log
 from agent_logger.model.records import Gap, Part, Request, Resume
 from tests.journal.logs import TS, damage, exchange, live, look, reopen, resume, start
 from tests.journal.strace import traced, was_hit
@@ -71,9 +71,7 @@ def _left_by_a_crash(folder: Path) -> list[Ack]:
 class Sweep:
     """A scenario, again and again, with the fault at the first call, at the second, and so on."""
 
-    def __init__(
-        self, writers: Writers, tmp_path: Path, call: str, fault: str, *, after_a_crash: bool
-    ) -> None:
+    def __init__(self, writers: Writers, tmp_path: Path, call: str, fault: str, *, after_a_crash: bool) -> None:
         self._writers, self._tmp_path = writers, tmp_path
         self._call, self._fault = call, fault
         self._after_a_crash = after_a_crash
@@ -93,9 +91,7 @@ class Sweep:
 
     def _run(self, folder: Path, when: str) -> Writer:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        job = Job(
-            folder=str(folder), seed=SEED, work="scenario", largest=2_000, part_bytes=8_000, stopped=True
-        )
+        job = Job(folder=str(folder), seed=SEED, work="scenario", largest=2_000, part_bytes=8_000, stopped=True)
         writer = self._writers.start(job)
         calls = CALLS[self._call]
         options = ["-e", f"trace={calls}", "-e", f"inject={calls}:{self._fault}:{when}"]
@@ -116,7 +112,7 @@ STATES = [pytest.param(False, id="new log"), pytest.param(True, id="after a cras
 @pytest.mark.needs("strace")
 @pytest.mark.parametrize("after_a_crash", STATES)
 @pytest.mark.parametrize("call", sorted(set(CALLS) - {"read", "truncate"}))
-def test_kill_at_any_system_call_loses_nothing_acknowledged(
+def test_kill_at_any_system_call_loses_no_acknowledged_record(
     writers: Writers, tmp_path: Path, call: str, after_a_crash: bool
 ) -> None:
     sweep = Sweep(writers, tmp_path, call, "signal=KILL", after_a_crash=after_a_crash)
@@ -166,7 +162,7 @@ MORE_ERRORS = [  # that take other ways through the same code
 @pytest.mark.parametrize(
     ("call", "error", "times"), [*ERRORS, *(pytest.param(*it, marks=pytest.mark.long) for it in MORE_ERRORS)]
 )
-def test_a_call_that_fails_is_counted_marked_and_got_over(
+def test_a_failing_system_call_is_counted_marked_by_a_gap_and_recovered_from(
     writers: Writers, tmp_path: Path, call: str, error: str, times: int, after_a_crash: bool
 ) -> None:
     sweep = Sweep(writers, tmp_path, call, f"error={error}", after_a_crash=after_a_crash)
@@ -200,10 +196,8 @@ def _not_right(folder: Path, writer: Writer, acks: Sequence[Ack], name: str = "l
     return wrong
 
 
-def test_short_writes_are_taken_back_and_counted(writers: Writers, tmp_path: Path) -> None:
-    job = Job(
-        folder=str(tmp_path / "logs"), seed=SEED, work="short_writes", count=30, smallest=900, largest=1_500
-    )
+def test_short_writes_are_truncated_and_counted(writers: Writers, tmp_path: Path) -> None:
+    job = Job(folder=str(tmp_path / "logs"), seed=SEED, work="short_writes", count=30, smallest=900, largest=1_500)
     writer = writers.start(job)
     writer.join()
     assert writer.wait_for("done").lost > 10
@@ -213,7 +207,7 @@ def test_short_writes_are_taken_back_and_counted(writers: Writers, tmp_path: Pat
 
 @pytest.mark.needs("strace")
 @pytest.mark.parametrize("error", ["EIO", "EPERM"])
-def test_a_line_that_can_not_be_taken_back_is_ended_and_accounted_for(
+def test_a_partial_line_that_cannot_be_truncated_is_terminated_and_counted(
     writers: Writers, tmp_path: Path, error: str
 ) -> None:
     folder = tmp_path / "logs"
@@ -235,7 +229,7 @@ def test_a_line_that_can_not_be_taken_back_is_ended_and_accounted_for(
 
 
 @pytest.mark.needs("strace")
-def test_kill_while_a_line_is_taken_back_loses_nothing_acknowledged(writers: Writers, tmp_path: Path) -> None:
+def test_kill_while_truncating_a_partial_line_loses_no_acknowledged_record(writers: Writers, tmp_path: Path) -> None:
     for k in (1, 2, 3):
         folder = tmp_path / str(k)
         job = Job(
@@ -266,7 +260,7 @@ def small_disk(small_disk: Path) -> Iterator[Path]:
     UPKEEP.finish()  # before the disk goes
 
 
-def test_a_full_disk_loses_what_the_gap_says_and_no_more(writers: Writers, small_disk: Path) -> None:
+def test_a_full_disk_loses_exactly_the_records_the_gap_counts(writers: Writers, small_disk: Path) -> None:
     (small_disk / "ballast").write_bytes(bytes(1 << 20))
     job = Job(
         folder=str(small_disk / "logs"),
@@ -282,14 +276,11 @@ def test_a_full_disk_loses_what_the_gap_says_and_no_more(writers: Writers, small
     assert _not_right(small_disk / "logs", writer, writer.acks) == []
 
 
-def test_a_disk_that_is_almost_full_is_said_before_it_is(
-    small_disk: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_almost_full_disk_logs_a_warning(small_disk: Path, caplog: pytest.LogCaptureFixture) -> None:
     (small_disk / "ballast").write_bytes(bytes(int(3.9 * (1 << 20))))
     journal = Journal(small_disk, "log", "exchange")
     assert journal.append(resume("1"))
     UPKEEP.finish()
-    assert journal.low_space
     assert "almost full" in caplog.text
     assert journal.lost == 0
 
@@ -303,7 +294,7 @@ def read_only(small_disk: Path) -> Iterator[Path]:
     yield folder
 
 
-def test_a_read_only_folder_is_refused_at_the_start_with_one_line(read_only: Path) -> None:
+def test_preparing_a_read_only_folder_raises_a_one_line_error(read_only: Path) -> None:
     with pytest.raises(StoreError) as raised:
         prepare_log_folder(read_only)
     assert "\n" not in str(raised.value)
@@ -312,7 +303,7 @@ def test_a_read_only_folder_is_refused_at_the_start_with_one_line(read_only: Pat
         prepare_log_folder(read_only / "deeper" / "down")
 
 
-def test_a_folder_that_is_read_only_for_a_while_stops_nobody(read_only: Path) -> None:
+def test_recording_recovers_when_a_read_only_folder_becomes_writable(read_only: Path) -> None:
     journal = Journal(read_only, "log", "exchange")
     assert not journal.append(resume("1"))
     assert not journal.begin(start("a"))
@@ -335,13 +326,9 @@ def _wait_until_well(journal: Journal) -> None:
 
 
 @pytest.mark.needs("strace")
-def test_after_a_failed_sync_a_new_part_begins_and_the_old_one_is_left_alone(
-    writers: Writers, tmp_path: Path
-) -> None:
+def test_a_failed_sync_starts_a_new_part_and_leaves_the_old_part_unchanged(writers: Writers, tmp_path: Path) -> None:
     folder = tmp_path / "logs"
-    writer = writers.start(
-        Job(folder=str(folder), seed=SEED, work="sync_twice", count=3, largest=500, stopped=True)
-    )
+    writer = writers.start(Job(folder=str(folder), seed=SEED, work="sync_twice", count=3, largest=500, stopped=True))
     options = ["-e", "trace=fdatasync", "-e", "inject=fdatasync:error=EIO:when=1"]
     with traced(writer, tmp_path / "trace", *options):
         pass
@@ -360,13 +347,9 @@ def test_after_a_failed_sync_a_new_part_begins_and_the_old_one_is_left_alone(
 
 
 @pytest.mark.needs("strace")
-def test_records_that_come_during_a_sync_that_fails_are_in_doubt_too(
-    writers: Writers, tmp_path: Path
-) -> None:
+def test_records_appended_during_a_failing_sync_count_as_unsynced(writers: Writers, tmp_path: Path) -> None:
     folder = tmp_path / "logs"
-    writer = writers.start(
-        Job(folder=str(folder), seed=SEED, work="append_during_sync", largest=500, stopped=True)
-    )
+    writer = writers.start(Job(folder=str(folder), seed=SEED, work="append_during_sync", largest=500, stopped=True))
     slow = "inject=fdatasync:error=EIO:delay_enter=300000:when=1"
     with traced(writer, tmp_path / "trace", "-e", "trace=fdatasync", "-e", slow):
         pass
@@ -378,7 +361,7 @@ def test_records_that_come_during_a_sync_that_fails_are_in_doubt_too(
 
 
 @pytest.mark.needs("strace")
-def test_an_exchange_in_flight_outlives_a_failed_sync(writers: Writers, tmp_path: Path) -> None:
+def test_an_exchange_in_flight_survives_a_failed_sync(writers: Writers, tmp_path: Path) -> None:
     folder = tmp_path / "logs"
     writer = writers.start(Job(folder=str(folder), seed=SEED, work="scenario", largest=500, stopped=True))
     options = ["-e", "trace=fdatasync", "-e", "inject=fdatasync:error=EIO:when=1..3"]
@@ -390,7 +373,7 @@ def test_an_exchange_in_flight_outlives_a_failed_sync(writers: Writers, tmp_path
 
 
 @pytest.mark.needs("strace")
-def test_nobody_waits_for_a_slow_sync(tmp_path: Path) -> None:
+def test_appends_do_not_wait_for_a_slow_sync(tmp_path: Path) -> None:
     job = Job(folder=str(tmp_path), seed=SEED, work="timed", count=1_500, largest=2_000, pause_seconds=0.001)
     slow = ["-e", "trace=fdatasync", "-e", "inject=fdatasync:delay_enter=500000"]
     with in_own_process(job, "strace", "-f", "--seccomp-bpf", "-o", str(tmp_path / "trace"), *slow) as writer:
@@ -417,24 +400,22 @@ def _check_many(folder: Path, writer: Writer, logs: int) -> None:
         assert found.gaps == []
 
 
-def test_a_process_with_more_logs_than_descriptors_loses_nothing(tmp_path: Path) -> None:
+def test_a_process_with_more_logs_than_descriptors_loses_no_record(tmp_path: Path) -> None:
     job = Job(folder=str(tmp_path), seed=SEED, work="many_logs", logs=200, count=3, largest=500)
     with in_own_process(job, "sh", "-c", 'ulimit -n 64; exec "$@"', "sh") as writer:
         writer.join()
     _check_many(tmp_path, writer, 200)
 
 
-def test_a_process_whose_descriptors_become_few_loses_nothing(writers: Writers, tmp_path: Path) -> None:
-    job = Job(
-        folder=str(tmp_path), seed=SEED, work="many_logs", logs=200, count=3, largest=500, descriptors=64
-    )
+def test_lowering_the_descriptor_limit_loses_no_record(writers: Writers, tmp_path: Path) -> None:
+    job = Job(folder=str(tmp_path), seed=SEED, work="many_logs", logs=200, count=3, largest=500, descriptors=64)
     writer = writers.start(job)
     writer.join()
     _check_many(tmp_path, writer, 200)
 
 
 @pytest.mark.needs("strace")
-def test_a_process_that_can_not_start_a_thread_records_nevertheless(writers: Writers, tmp_path: Path) -> None:
+def test_a_process_that_cannot_start_threads_still_records(writers: Writers, tmp_path: Path) -> None:
     folder = tmp_path / "logs"
     writer = writers.start(Job(folder=str(folder), seed=SEED, work="scenario", largest=500, stopped=True))
     options = ["-e", "trace=?clone,?clone3", "-e", "inject=?clone,?clone3:error=EAGAIN:when=1"]
@@ -444,7 +425,7 @@ def test_a_process_that_can_not_start_a_thread_records_nevertheless(writers: Wri
     assert _not_right(folder, writer, writer.acks) == []
 
 
-def test_a_signal_handler_may_record_whatever_it_interrupts(writers: Writers, tmp_path: Path) -> None:
+def test_a_signal_handler_can_append_while_interrupting_an_append(writers: Writers, tmp_path: Path) -> None:
     job = Job(folder=str(tmp_path), seed=SEED, work="append_in_handler", count=5_000, largest=500)
     writer = writers.start(job)
     writer.join()
@@ -453,7 +434,7 @@ def test_a_signal_handler_may_record_whatever_it_interrupts(writers: Writers, tm
     assert sum(key.startswith("wh") for key in found.order) > 20
 
 
-def test_ctrl_c_at_any_moment_takes_no_acknowledged_record_with_it(writers: Writers, tmp_path: Path) -> None:
+def test_ctrl_c_at_any_moment_loses_no_acknowledged_record(writers: Writers, tmp_path: Path) -> None:
     job = Job(folder=str(tmp_path), seed=SEED, work="interrupted", count=1_500, largest=1_000)
     writer = writers.start(job)
     writer.join()
@@ -475,7 +456,7 @@ class _Interrupted(platform.Held):
 
 
 @pytest.mark.parametrize("bytes_written", [None, 5])
-def test_a_line_that_was_interrupted_harms_no_other(tmp_path: Path, bytes_written: int | None) -> None:
+def test_an_interrupted_line_does_not_damage_later_lines(tmp_path: Path, bytes_written: int | None) -> None:
     path = tmp_path / "log.jsonl"
     fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
     held = _Interrupted(fd, path)
@@ -490,7 +471,7 @@ def test_a_line_that_was_interrupted_harms_no_other(tmp_path: Path, bytes_writte
     assert path.read_bytes().splitlines()[-2:] == [b'{"a":1}', b'{"b":1}']
 
 
-def test_a_record_that_can_not_be_encoded_is_lost_and_raises_nothing(tmp_path: Path) -> None:
+def test_a_record_that_cannot_be_encoded_is_counted_as_lost_without_raising(tmp_path: Path) -> None:
     journal = Journal(tmp_path, "log", "exchange")
     assert journal.append(resume("1"))
     written = journal.append(resume("2", "half a surrogate pair: \ud83d"))
@@ -504,14 +485,14 @@ def test_a_record_that_can_not_be_encoded_is_lost_and_raises_nothing(tmp_path: P
 # ---------------------------------------------------------------- ends
 
 
-def test_a_process_that_ends_at_once_still_says_what_it_lost(tmp_path: Path) -> None:
+def test_a_process_that_exits_without_close_still_writes_its_gap(tmp_path: Path) -> None:
     job = Job(folder=str(tmp_path), seed=SEED, work="exit_without_close", smallest=1_000, largest=2_000)
     with in_own_process(job) as writer:
         writer.join()
     assert (writer.wait_for("done").lost, look(tmp_path).gap_lost) == (1, 1)
 
 
-def test_a_closed_journal_leaves_its_part_to_others_even_if_it_had_to_say_more(tmp_path: Path) -> None:
+def test_a_closed_journal_releases_its_part_after_writing_a_pending_gap(tmp_path: Path) -> None:
     journal = Journal(tmp_path, "log", "exchange", part_bytes=4_000)
     assert journal.append(resume("1"))
     obstacle = tmp_path / "log.p2.jsonl"
@@ -534,10 +515,8 @@ def test_a_closed_journal_leaves_its_part_to_others_even_if_it_had_to_say_more(t
 DAY = 86_400.0
 
 
-@pytest.mark.parametrize(
-    "skew", [pytest.param(-DAY, id="a day back"), pytest.param(365 * DAY, id="a year on")]
-)
-def test_a_clock_that_is_set_changes_no_order_and_no_duration(tmp_path: Path, skew: float) -> None:
+@pytest.mark.parametrize("skew", [pytest.param(-DAY, id="a day back"), pytest.param(365 * DAY, id="a year on")])
+def test_clock_changes_do_not_affect_record_order(tmp_path: Path, skew: float) -> None:
     ahead = 0.0
     clock = Clock(wall=lambda: time.time() + ahead)
     journal = Journal(tmp_path, "log", "exchange", clock=clock, part_bytes=3_000)
@@ -553,7 +532,7 @@ def test_a_clock_that_is_set_changes_no_order_and_no_duration(tmp_path: Path, sk
     assert look(tmp_path).order == [str(number) for number in range(20)]
 
 
-def test_the_order_of_one_writer_is_kept_when_another_began_a_part_between(tmp_path: Path) -> None:
+def test_a_writer_keeps_its_order_when_another_writer_starts_a_part(tmp_path: Path) -> None:
     behind = 0.0
     clock = Clock(wall=lambda: time.time() - behind)
     ours, other = (Journal(tmp_path, "log", "exchange", clock=clock, part_bytes=3_000) for _ in range(2))
@@ -568,7 +547,7 @@ def test_the_order_of_one_writer_is_kept_when_another_began_a_part_between(tmp_p
 
 
 @pytest.mark.parametrize("skew", [-DAY, 365 * DAY])
-def test_a_gap_never_lasts_less_than_nothing(tmp_path: Path, skew: float) -> None:
+def test_a_gap_never_has_a_negative_duration(tmp_path: Path, skew: float) -> None:
     ahead = 0.0
     clock = Clock(wall=lambda: time.time() + ahead)
     folder = tmp_path / "logs"
@@ -584,7 +563,7 @@ def test_a_gap_never_lasts_less_than_nothing(tmp_path: Path, skew: float) -> Non
     assert 0 <= gap.seconds < 10
 
 
-def test_ids_are_unique_although_the_clock_stands_still() -> None:
+def test_ids_are_unique_when_the_clock_stands_still() -> None:
     clock = Clock(wall=lambda: 0.0)
     assert len({clock.uuid7() for _ in range(200_000)}) == 200_000
 
@@ -593,7 +572,7 @@ def test_ids_are_unique_although_the_clock_stands_still() -> None:
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o777, 0o022])
-def test_every_file_and_folder_is_its_owner_s_alone(tmp_path: Path, umask: int, home: Path) -> None:
+def test_files_and_folders_are_private_under_any_umask(tmp_path: Path, umask: int, home: Path) -> None:
     folder = tmp_path / "new" / "logs"
     previous = os.umask(umask)
     try:
@@ -610,9 +589,7 @@ def test_every_file_and_folder_is_its_owner_s_alone(tmp_path: Path, umask: int, 
         found = [*tmp_path.rglob("*")]
         modes = {str(it.relative_to(tmp_path)): it.lstat().st_mode & 0o7777 for it in found if it != home}
         kinds = {path.suffix or path.name for path in found}
-        wrong = [
-            f"{name} {mode:o}" for name, mode in modes.items() if mode != _expected_mode(tmp_path / name)
-        ]
+        wrong = [f"{name} {mode:o}" for name, mode in modes.items() if mode != _expected_mode(tmp_path / name)]
     finally:
         os.umask(previous)
         journal.close()
@@ -628,7 +605,7 @@ def _expected_mode(path: Path) -> int:
 # ---------------------------------------------------------------- what others do to the files
 
 
-def test_recording_goes_on_when_the_log_folder_is_removed(tmp_path: Path) -> None:
+def test_recording_continues_when_the_log_folder_is_removed(tmp_path: Path) -> None:
     folder = tmp_path / "logs"
     journal = Journal(folder, "log", "exchange")
     assert journal.append(resume("1"))
@@ -647,7 +624,7 @@ def test_recording_goes_on_when_the_log_folder_is_removed(tmp_path: Path) -> Non
     assert (folder / ".gitignore").exists()
 
 
-def test_recording_goes_on_when_a_live_file_is_removed(tmp_path: Path) -> None:
+def test_recording_continues_when_a_live_file_is_removed(tmp_path: Path) -> None:
     journal = Journal(tmp_path, "log", "exchange", part_bytes=4_000)
     assert journal.append(resume("1"))
     assert journal.begin(start("a"))
@@ -661,13 +638,11 @@ def test_recording_goes_on_when_a_live_file_is_removed(tmp_path: Path) -> None:
     assert journal.lost == 0
 
 
-def test_a_log_that_begins_with_a_gap_is_read_as_what_it_is(tmp_path: Path) -> None:
+def test_a_wire_log_that_begins_with_a_gap_is_read_as_a_wire_log(tmp_path: Path) -> None:
     folder = tmp_path / "logs"
     folder.write_text("a file where the folder should be")
     journal = Journal(folder, "log", "wire")
-    request = Request(
-        ts=TS, seq=1, method="POST", path="/v1/messages", headers={}, body=None, fingerprint=None
-    )
+    request = Request(ts=TS, seq=1, method="POST", path="/v1/messages", headers={}, body=None, fingerprint=None)
     assert not journal.append(request)
     folder.unlink()
     _wait_until_well(journal)
@@ -676,12 +651,8 @@ def test_a_log_that_begins_with_a_gap_is_read_as_what_it_is(tmp_path: Path) -> N
     assert [type(it.value) for it in read_log(folder, "log")][-1] is Request
 
 
-@pytest.mark.parametrize(
-    "session", ["run.live.1", "a.jsonl", "a.jsonl.live", "a.jsonl.live.b", "a.p2", "a.jsonl.zst"]
-)
-def test_a_session_id_names_a_log_that_is_found_again_and_is_nobody_else_s(
-    tmp_path: Path, session: str
-) -> None:
+@pytest.mark.parametrize("session", ["run.live.1", "a.jsonl", "a.jsonl.live", "a.jsonl.live.b", "a.p2", "a.jsonl.zst"])
+def test_safe_names_keep_logs_of_different_sessions_apart(tmp_path: Path, session: str) -> None:
     name = safe_name(session)
     for writer in range(3):  # at the same time, so each has a part of its own
         journals = [Journal(tmp_path, log, "exchange") for log in (name, "a") for _ in range(3)]
@@ -694,7 +665,7 @@ def test_a_session_id_names_a_log_that_is_found_again_and_is_nobody_else_s(
         assert len(look(tmp_path, log).order) == 9
 
 
-def test_a_probe_that_a_killed_process_left_is_in_nobody_s_way(tmp_path: Path) -> None:
+def test_leftover_write_test_files_do_not_block_folder_preparation(tmp_path: Path) -> None:
     folder = tmp_path / "logs"
     prepare_log_folder(folder)
     for name in (f".write-test-{os.getpid()}", ".write-test-1"):
@@ -702,7 +673,7 @@ def test_a_probe_that_a_killed_process_left_is_in_nobody_s_way(tmp_path: Path) -
     prepare_log_folder(folder)
 
 
-def test_a_live_file_is_removed_when_its_exchange_is_safe(tmp_path: Path) -> None:
+def test_a_live_file_is_removed_after_its_exchange_is_synced(tmp_path: Path) -> None:
     journal = Journal(tmp_path, "log", "exchange")
     for number in range(5):
         assert journal.begin(start(f"e{number}", number))

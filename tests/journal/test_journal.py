@@ -1,19 +1,24 @@
 import fcntl
+import hmac
 import json
 import os
+import re
 import threading
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from agent_logger import platform
 from agent_logger.files.parts import PartFile, live_files_of, parts_of
+from agent_logger.home.layout import install_key
+from agent_logger.home.part_origin import machine_of
 from agent_logger.journal.journal import Journal
 from agent_logger.journal.open_part import OpenPart
 from agent_logger.journal.seal import seal
 from agent_logger.journal.sync import UPKEEP
-from agent_logger.logs.reader import read_exchanges, read_log
-from agent_logger.model.records import ExchangeRecord, Gap, Part, Recovered, Unknown
+from agent_logger.logs.log_records import read_exchanges, read_log
+from agent_logger.model.records import ExchangeRecord, Gap, Kind, Part, Recovered, Unknown
 from tests.journal.logs import damage, exchange, live
 from tests.journal.logs import start as live_start
 from tests.journal.world import NAME, FakeTime, note, notes_in, records_in, start
@@ -41,7 +46,7 @@ def live_paths(folder: Path) -> list[Path]:
 # ---------------------------------------------------------------- writing
 
 
-def test_what_was_appended_is_in_the_file_at_once(folder: Path) -> None:
+def test_appended_records_are_in_the_file_immediately(folder: Path) -> None:
     log = journal(folder)
     assert log.append(start())
     assert log.append(note("one"))
@@ -49,17 +54,93 @@ def test_what_was_appended_is_in_the_file_at_once(folder: Path) -> None:
     assert (log.written, log.lost) == (2, 0)
 
 
-def test_the_first_record_says_which_log_and_part_it_is_and_who_wrote_it(folder: Path) -> None:
+def test_the_first_record_names_its_log_part_machine_and_writer(folder: Path) -> None:
     journal(folder).append(start())
     line = first_line(folder / f"{NAME}.jsonl")
     assert line["type"] == "session_start"
     writer = line["writer"]
     assert isinstance(writer, dict)
-    assert (writer["pid"], line["machine"]) == (os.getpid(), os.uname().nodename)
+    assert writer["pid"] == os.getpid()
     assert line["log"] != line["part"]
 
 
-def test_a_first_line_that_may_not_be_changed_has_a_part_record_before_it(folder: Path) -> None:
+@pytest.fixture
+def key(home: Path) -> bytes:
+    return install_key(home / ".agent-logger")
+
+
+def mac_by_hand(line: dict[str, object], key: bytes) -> str:
+    """The mac as docs/FORMATS.md describes it."""
+    text = "\n".join(["part", *(str(line[name]) for name in ("log", "part", "machine"))])
+    return "v1:" + hmac.new(key, text.encode(), "sha512").hexdigest()[:64]
+
+
+def test_each_part_begins_with_a_mac_of_its_ids_under_the_install_key(folder: Path, key: bytes) -> None:
+    journals = [journal(folder), journal(folder)]
+    for log in journals:
+        log.append(start())
+    heads = [first_line(folder / name) for name in (f"{NAME}.jsonl", f"{NAME}.p2.jsonl")]
+    assert [head["type"] for head in heads] == ["session_start", "part"]
+    assert [head["mac"] for head in heads] == [mac_by_hand(head, key) for head in heads]
+    assert heads[0]["mac"] != heads[1]["mac"]
+
+
+@pytest.mark.parametrize("kind", ["exchange", "wire", "transcript"])
+def test_a_verbatim_first_line_leaves_the_mac_to_its_part_record(folder: Path, key: bytes, kind: Kind) -> None:
+    log = Journal(folder, NAME, kind)
+    log.append(Unknown(b'{"type":"user"}'))
+    log.append(Unknown(b'{"type":"assistant"}'))
+    head, *others = (folder / f"{NAME}.jsonl").read_bytes().splitlines()
+    line = json.loads(head)
+    assert line["mac"] == mac_by_hand(line, key)
+    assert b"mac" not in b"".join(others)
+
+
+def test_the_machine_is_the_same_in_all_logs_of_one_installation_and_hides_its_name(
+    folder: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in "ab":
+        install_key(home / ".agent-logger")
+        Journal(folder, name, "exchange").append(start())
+    install_key(home / "other")
+    monkeypatch.setenv("AGENT_LOGGER_HOME", str(home / "other"))
+    Journal(folder, "c", "exchange").append(start())
+    machines = [first_line(folder / f"{name}.jsonl")["machine"] for name in "abc"]
+    assert machines[0] == machines[1] != machines[2]
+    assert all(re.fullmatch("[0-9a-f]{32}", str(machine)) for machine in machines)
+
+
+def test_another_machine_with_the_same_key_has_another_id(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    key, ids = bytes(32), []
+    for content in (b"3d1219c7\n", b"77aa\n", b"\n", None):
+        file = tmp_path / "machine-id"
+        file.unlink(missing_ok=True)
+        if content is not None:
+            file.write_bytes(content)
+        monkeypatch.setattr(platform, "MACHINE_ID", file)
+        machine_of.cache_clear()
+        ids.append(machine_of(key))
+    machine_of.cache_clear()
+    assert len(set(ids)) == 3 and ids[2] == ids[3], "without an id, the name of the machine counts"
+
+
+@pytest.mark.parametrize("obstacle", ["no home", "short key", "home is a file", "key is a folder"])
+def test_a_part_begins_without_a_mac_if_the_key_cannot_be_used(folder: Path, home: Path, obstacle: str) -> None:
+    ours = home / ".agent-logger"
+    if obstacle == "home is a file":
+        ours.write_text("")
+    elif obstacle != "no home":
+        ours.mkdir()
+        (ours / "key").mkdir() if obstacle == "key is a folder" else (ours / "key").write_bytes(b"short")
+    log = journal(folder)
+    assert log.append(start()) and log.append(note("one"))
+    line = first_line(folder / f"{NAME}.jsonl")
+    assert "mac" not in line and "machine" not in line and line["log"]
+    assert ours.exists() == (obstacle != "no home"), "a log creates no home"
+    assert (notes_in(folder), log.lost) == (["one"], 0)
+
+
+def test_a_verbatim_first_line_is_preceded_by_a_part_record(folder: Path) -> None:
     verbatim = b'{"type": "user",  "uuid":"1"}'
     Journal(folder, NAME, "transcript").append(Unknown(verbatim))
     head, line = (folder / f"{NAME}.jsonl").read_bytes().splitlines()
@@ -67,7 +148,7 @@ def test_a_first_line_that_may_not_be_changed_has_a_part_record_before_it(folder
     assert line == verbatim
 
 
-def test_many_threads_write_whole_lines_each_in_its_order(folder: Path) -> None:
+def test_concurrent_threads_write_whole_lines_in_order(folder: Path) -> None:
     log = journal(folder)
 
     def work(name: str) -> None:
@@ -85,14 +166,14 @@ def test_many_threads_write_whole_lines_each_in_its_order(folder: Path) -> None:
     assert log.written == 800
 
 
-def test_pending_is_what_is_written_but_not_synced(folder: Path) -> None:
+def test_pending_is_zero_after_a_sync(folder: Path) -> None:
     log = journal(folder)
     log.append(start())
     UPKEEP.finish()
     assert log.pending == 0
 
 
-def test_files_and_folders_are_the_owners_alone(folder: Path) -> None:
+def test_files_and_folders_are_accessible_to_the_owner_only(folder: Path) -> None:
     old = os.umask(0)
     try:
         log = journal(folder)
@@ -104,7 +185,7 @@ def test_files_and_folders_are_the_owners_alone(folder: Path) -> None:
     assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
 
 
-def test_a_folder_we_create_is_not_for_git(folder: Path, tmp_path: Path) -> None:
+def test_a_created_folder_gets_a_gitignore_and_an_existing_folder_does_not(folder: Path, tmp_path: Path) -> None:
     journal(folder).append(start())
     assert (folder / ".gitignore").read_text() == "*\n"
     Journal(tmp_path, "theirs", "exchange").append(start())
@@ -112,9 +193,7 @@ def test_a_folder_we_create_is_not_for_git(folder: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("kind", ["symbolic", "hard", "dangling"])
-def test_a_log_that_is_a_link_is_not_written_to_but_a_new_part(
-    folder: Path, tmp_path: Path, kind: str
-) -> None:
+def test_a_linked_log_is_not_written_to_and_a_new_part_starts(folder: Path, tmp_path: Path, kind: str) -> None:
     folder.mkdir()
     target, link = tmp_path / "target", folder / f"{NAME}.jsonl"
     target.write_text("precious")
@@ -130,7 +209,7 @@ def test_a_log_that_is_a_link_is_not_written_to_but_a_new_part(
     assert b'"reason":"linked"' in first and b'"session_start"' in second
 
 
-def test_bodies_are_not_written_through_a_link(folder: Path, tmp_path: Path) -> None:
+def test_bodies_are_not_written_through_a_symlink(folder: Path, tmp_path: Path) -> None:
     log = journal(folder)
     assert log.append(start())
     (tmp_path / "theirs").mkdir()
@@ -143,7 +222,7 @@ def test_bodies_are_not_written_through_a_link(folder: Path, tmp_path: Path) -> 
 # ---------------------------------------------------------------- parts
 
 
-def test_a_second_writer_begins_a_part_of_its_own(folder: Path) -> None:
+def test_a_second_writer_starts_its_own_part(folder: Path) -> None:
     one, two = journal(folder), journal(folder)
     one.append(start())
     two.append(note("from two"))
@@ -156,9 +235,7 @@ def test_a_second_writer_begins_a_part_of_its_own(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("seconds", "parts"), [(0.02, 1), (2.0, 2)])
-def test_who_only_looks_whether_a_log_has_an_owner_costs_it_no_part(
-    folder: Path, seconds: float, parts: int
-) -> None:
+def test_a_brief_ownership_check_does_not_cause_a_new_part(folder: Path, seconds: float, parts: int) -> None:
     one = journal(folder)
     one.append(start())
     one.close()
@@ -171,7 +248,7 @@ def test_who_only_looks_whether_a_log_has_an_owner_costs_it_no_part(
     looked.join()
 
 
-def test_whoever_comes_after_the_owner_goes_on_with_its_part(folder: Path) -> None:
+def test_the_next_writer_continues_the_part_of_a_closed_journal(folder: Path) -> None:
     one = journal(folder)
     one.append(start())
     one.close()
@@ -190,7 +267,7 @@ def test_a_full_part_is_followed_by_the_next(folder: Path) -> None:
     assert notes_in(folder) == [f"{number}" for number in range(40)]
 
 
-def test_order_is_kept_over_parts_whatever_the_clock_does(folder: Path) -> None:
+def test_record_order_across_parts_is_independent_of_the_clock(folder: Path) -> None:
     time = FakeTime()
     log = journal(folder, part_bytes=600, clock=time.clock)
     log.append(start())
@@ -208,7 +285,7 @@ def test_parts_written_at_the_same_time_are_merged_by_time(folder: Path) -> None
     assert notes_in(folder) == [f"{number}" for number in range(6)]
 
 
-def test_a_torn_line_is_ended_and_accounted_for_by_the_next_owner(folder: Path) -> None:
+def test_the_next_owner_terminates_and_reports_a_torn_line(folder: Path) -> None:
     one = journal(folder)
     one.append(start())
     one.close()
@@ -223,7 +300,7 @@ def test_a_torn_line_is_ended_and_accounted_for_by_the_next_owner(folder: Path) 
     assert path.read_bytes().count(b"\n") == 4
 
 
-def test_an_empty_part_left_by_a_killed_process_is_taken_over(folder: Path) -> None:
+def test_an_empty_part_left_by_a_killed_process_is_reused(folder: Path) -> None:
     folder.mkdir()
     (folder / f"{NAME}.jsonl").touch()
     journal(folder).append(start())
@@ -234,7 +311,7 @@ def test_an_empty_part_left_by_a_killed_process_is_taken_over(folder: Path) -> N
 # ---------------------------------------------------------------- exchanges in flight
 
 
-def test_an_exchange_in_flight_is_on_disk_message_by_message(folder: Path) -> None:
+def test_messages_of_an_exchange_in_flight_are_readable_immediately(folder: Path) -> None:
     log = journal(folder)
     log.begin(live_start("x"))
     log.add(live("x", "roses"))
@@ -244,7 +321,7 @@ def test_an_exchange_in_flight_is_on_disk_message_by_message(folder: Path) -> No
     assert not found.complete
 
 
-def test_an_exchange_that_has_ended_is_there_once_and_its_live_file_goes(folder: Path) -> None:
+def test_an_ended_exchange_is_logged_once_and_its_live_file_removed(folder: Path) -> None:
     log = journal(folder)
     for number in (1, 2):
         log.begin(live_start(f"x{number}", number))
@@ -258,11 +335,11 @@ def test_an_exchange_that_has_ended_is_there_once_and_its_live_file_goes(folder:
 
 def abandon(log: Journal) -> None:
     """What is left when the process of a journal is killed."""
-    log._close_part()
+    log.release()
     log.after_fork()
 
 
-def test_the_next_owner_completes_an_orphan(folder: Path) -> None:
+def test_the_next_owner_recovers_an_orphaned_exchange(folder: Path) -> None:
     one = journal(folder)
     one.append(start())
     one.begin(live_start("x"))
@@ -275,7 +352,7 @@ def test_the_next_owner_completes_an_orphan(folder: Path) -> None:
     assert live_paths(folder) == []
 
 
-def test_an_orphan_of_a_log_without_a_record_is_completed_too(folder: Path) -> None:
+def test_an_orphaned_exchange_in_a_log_without_records_is_recovered(folder: Path) -> None:
     one = journal(folder)
     one.begin(live_start("x"))
     abandon(one)
@@ -285,7 +362,7 @@ def test_an_orphan_of_a_log_without_a_record_is_completed_too(folder: Path) -> N
     assert "log" in first_line(folder / f"{NAME}.jsonl")
 
 
-def test_an_exchange_killed_between_its_record_and_the_removal_is_there_once(folder: Path) -> None:
+def test_an_exchange_is_logged_once_after_a_crash_before_live_file_removal(folder: Path) -> None:
     one = journal(folder)
     one.begin(live_start("x"))
     one.append(exchange("x", "roses"))
@@ -297,7 +374,7 @@ def test_an_exchange_killed_between_its_record_and_the_removal_is_there_once(fol
     assert live_paths(folder) == []
 
 
-def test_an_exchange_of_a_living_process_is_left_alone(folder: Path) -> None:
+def test_an_exchange_of_a_running_process_is_not_recovered(folder: Path) -> None:
     one, two = journal(folder), journal(folder)
     one.begin(live_start("x"))
     two.append(note("two"))
@@ -306,7 +383,7 @@ def test_an_exchange_of_a_living_process_is_left_alone(folder: Path) -> None:
     assert [it.end_reason for it in read_exchanges(folder, NAME)] == [None]
 
 
-def test_an_exchange_goes_on_over_the_end_of_a_part(folder: Path) -> None:
+def test_an_exchange_in_flight_continues_in_the_next_part(folder: Path) -> None:
     log = journal(folder, part_bytes=1000)
     log.append(start())
     log.begin(live_start("x"))
@@ -323,13 +400,13 @@ def test_an_exchange_goes_on_over_the_end_of_a_part(folder: Path) -> None:
 # ---------------------------------------------------------------- a disk that fails
 
 
-def test_what_could_not_be_written_is_counted_and_the_gap_is_in_the_log(folder: Path) -> None:
+def test_lost_records_are_counted_and_reported_by_a_gap_record(folder: Path) -> None:
     time = FakeTime()
     log = journal(folder, clock=time.clock)
     folder.parent.joinpath("sessions").write_text("a file where the folder should be")
     assert not log.append(start())
     assert not log.append(note("lost, within the back-off"))
-    assert (log.written, log.lost, log.failing) == (0, 2, "File exists")
+    assert (log.written, log.lost, log.failing) == (0, 2, "Not a directory")
     folder.unlink()
     time.pass_by(1)
     assert log.append(note("kept"))
@@ -337,11 +414,11 @@ def test_what_could_not_be_written_is_counted_and_the_gap_is_in_the_log(folder: 
     part, gap, kept = records_in(folder)
     assert isinstance(part, Part)
     assert isinstance(gap, Gap)
-    assert (gap.lost, gap.seconds, gap.reason) == (2, 1.0, "File exists")
+    assert (gap.lost, gap.seconds, gap.reason) == (2, 1.0, "Not a directory")
     assert kept == note("kept")
 
 
-def test_the_gap_is_written_without_another_record(folder: Path) -> None:
+def test_closing_the_journal_writes_a_pending_gap(folder: Path) -> None:
     log = journal(folder)
     folder.write_text("in the way")
     log.append(start())
@@ -350,7 +427,7 @@ def test_the_gap_is_written_without_another_record(folder: Path) -> None:
     assert [it.lost for it in records_in(folder) if isinstance(it, Gap)] == [1]
 
 
-def test_a_clock_that_is_set_back_gives_no_negative_gap(folder: Path) -> None:
+def test_setting_the_clock_back_gives_no_negative_gap(folder: Path) -> None:
     time = FakeTime()
     log = journal(folder, clock=time.clock)
     folder.write_text("in the way")
@@ -363,7 +440,7 @@ def test_a_clock_that_is_set_back_gives_no_negative_gap(folder: Path) -> None:
     assert gap.seconds == 2
 
 
-def test_a_log_that_is_removed_while_it_is_written_begins_anew(folder: Path) -> None:
+def test_removing_an_open_log_starts_a_new_file(folder: Path) -> None:
     log = journal(folder)
     log.append(start())
     UPKEEP.finish()
@@ -373,7 +450,7 @@ def test_a_log_that_is_removed_while_it_is_written_begins_anew(folder: Path) -> 
     assert notes_in(folder) == ["into a new one", "there, too"]
 
 
-def test_a_log_that_is_replaced_while_it_is_written_begins_anew(folder: Path) -> None:
+def test_renaming_an_open_log_starts_a_new_file(folder: Path) -> None:
     log = journal(folder)
     log.append(start())
     UPKEEP.finish()
@@ -385,19 +462,17 @@ def test_a_log_that_is_replaced_while_it_is_written_begins_anew(folder: Path) ->
     assert "into the one" in (folder / "aside.jsonl").read_text()
 
 
-def test_after_a_failed_sync_the_file_is_not_trusted_again(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_after_a_failed_sync_records_are_written_to_a_new_part(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = journal(folder)
     log.append(start())
-    log.append(note("may be gone after a power cut"))
 
     def fail(fd: int) -> None:
         raise OSError(5, "Input/output error")
 
-    with monkeypatch.context() as patch:
+    with monkeypatch.context() as patch:  # before the record: on a busy machine the thread that syncs may be first
         patch.setattr("agent_logger.platform.sync", fail)
-        log.upkeep()
+        log.append(note("may be gone after a power cut"))
+        UPKEEP.finish()  # waits for the thread, if that was first
     before = (folder / f"{NAME}.jsonl").read_bytes()
     assert log.append(note("in a new part"))
     assert (folder / f"{NAME}.jsonl").read_bytes() == before
@@ -405,13 +480,14 @@ def test_after_a_failed_sync_the_file_is_not_trusted_again(
     [part] = [it for it in found if isinstance(it, Part)]
     [gap] = [it for it in found if isinstance(it, Gap)]
     assert (part.reason, part.after) == ("sync_failed", first_line(folder / f"{NAME}.jsonl")["part"])
-    assert (gap.lost, gap.unsynced) == (0, 2)
+    assert gap.lost == 0
+    assert gap.unsynced in (1, 2), "the first record may have been synced"
 
 
 # ---------------------------------------------------------------- sealed parts
 
 
-def test_a_sealed_log_goes_on_in_a_new_part(folder: Path) -> None:
+def test_a_sealed_log_continues_in_a_new_part(folder: Path) -> None:
     one = journal(folder)
     one.append(start())
     one.append(note("sealed"))
@@ -423,17 +499,18 @@ def test_a_sealed_log_goes_on_in_a_new_part(folder: Path) -> None:
     assert (part.reason, part.log) == ("sealed", records_in(folder)[0].log)  # type: ignore[union-attr]
 
 
-class _Interrupted(Journal):
-    """In the middle of a record a signal handler writes to another log, for which a file has to be closed."""
-
-    def _opened(self) -> OpenPart:
-        part = super()._opened()
-        UPKEEP.release_one(Journal(self.folder, "another", "exchange"))
-        return part
-
-
-def test_a_journal_in_the_middle_of_a_record_is_not_closed_for_a_signal_handler(folder: Path) -> None:
-    log = _Interrupted(folder, NAME, "exchange")
+def test_a_signal_handler_does_not_close_a_journal_during_an_append(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = journal(folder)
     assert log.append(start())
+    append = OpenPart.append
+
+    def interrupted(part: OpenPart, line: bytes) -> None:
+        """A signal handler writes to another log, for which a file has to be closed."""
+        UPKEEP.release_one(Journal(folder, "another", "exchange"))
+        append(part, line)
+
+    monkeypatch.setattr(OpenPart, "append", interrupted)
     assert log.append(note("one"))
     assert (notes_in(folder), log.lost) == (["one"], 0)

@@ -4,6 +4,7 @@ Moments are random. The seed is printed; `-p randomly` with the seed in the head
 the moments themselves as far as the machine repeats them.
 """
 
+import errno
 import os
 import random
 import signal
@@ -13,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from agent_logger import platform
 from agent_logger.files.parts import live_files_of, parts_of
 from agent_logger.journal.journal import Journal
 from agent_logger.journal.sync import UPKEEP
-from agent_logger.logs.reader import read_exchanges, read_log
+from agent_logger.logs.log_records import read_exchanges, read_log
 from agent_logger.model.records import ExchangeRecord, Resume
 from tests.journal.logs import damage, exchange, live, look, reopen, resume, start, torn
 from tests.journal.strace import traced
@@ -26,9 +28,7 @@ from tests.journal.writer import Ack, Job, Writer, Writers
 class Kills:
     """One log, and one writer after the other that is killed at it."""
 
-    def __init__(
-        self, writers: Writers, folder: Path, rng: random.Random, smallest: int, largest: int
-    ) -> None:
+    def __init__(self, writers: Writers, folder: Path, rng: random.Random, smallest: int, largest: int) -> None:
         self._writers, self._folder, self._random = writers, folder, rng
         self._smallest, self._largest = smallest, largest
         self.acks: list[Ack] = []
@@ -36,9 +36,7 @@ class Kills:
 
     def kill_one(self) -> None:
         """Half of the next owners are killed too, a quarter while they put things right."""
-        job = Job(
-            folder=str(self._folder), seed=f"k{self.kills}", smallest=self._smallest, largest=self._largest
-        )
+        job = Job(folder=str(self._folder), seed=f"k{self.kills}", smallest=self._smallest, largest=self._largest)
         writer = self._writers.start(job)
         writer.wait_for("opening") if self.kills % 4 == 3 else _wait_for_work(writer)
         time.sleep(self._random.uniform(0.001, 0.05))
@@ -70,9 +68,7 @@ def _wait_for_work(writer: Writer) -> None:
         time.sleep(0.0005)
 
 
-def _kill_often(
-    writers: Writers, folder: Path, kills: int, smallest: int, largest: int, per_log: int
-) -> None:
+def _kill_often(writers: Writers, folder: Path, kills: int, smallest: int, largest: int, per_log: int) -> None:
     seed = random.getrandbits(32)
     rng = random.Random(seed)
     torn_lines = records = 0
@@ -95,7 +91,7 @@ def _kill_often(
         pytest.param(1 << 20, 4 << 20, 5, id="1 to 4 MiB", marks=pytest.mark.long),
     ],
 )
-def test_kill_9_loses_nothing_acknowledged(
+def test_kill_9_loses_no_acknowledged_record(
     writers: Writers, tmp_path: Path, smallest: int, largest: int, per_log: int
 ) -> None:
     _kill_often(writers, tmp_path, 20, smallest, largest, per_log)
@@ -104,14 +100,14 @@ def test_kill_9_loses_nothing_acknowledged(
 @pytest.mark.long
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("largest", [2_000, 64 << 10, 1 << 20, 4 << 20, 16 << 20])
-def test_a_thousand_kills_lose_nothing_acknowledged(writers: Writers, tmp_path: Path, largest: int) -> None:
+def test_a_thousand_kills_lose_no_acknowledged_record(writers: Writers, tmp_path: Path, largest: int) -> None:
     _kill_often(writers, tmp_path, 200, 200, largest, per_log=20)
 
 
 # ---------------------------------------------------------------- exchanges in flight
 
 
-def test_an_interrupted_exchange_is_completed_once_with_every_acknowledged_message(
+def test_an_interrupted_exchange_is_recovered_once_with_every_acknowledged_message(
     writers: Writers, tmp_path: Path
 ) -> None:
     writer = writers.start(Job(folder=str(tmp_path), seed="w", work="scenario", largest=2_000))
@@ -126,7 +122,7 @@ def test_an_interrupted_exchange_is_completed_once_with_every_acknowledged_messa
     assert [it.end_reason for it in unfinished] == ["recovered"]
 
 
-def test_an_exchange_is_in_the_log_once_when_its_owner_died_before_removing_the_live_file(
+def test_an_exchange_is_logged_once_when_its_owner_died_before_removing_the_live_file(
     writers: Writers, tmp_path: Path
 ) -> None:
     writer = writers.start(Job(folder=str(tmp_path), seed="w", work="end_only", count=5, largest=2_000))
@@ -145,16 +141,12 @@ def test_an_exchange_is_in_the_log_once_when_its_owner_died_before_removing_the_
 TAILS = [
     pytest.param(b"", id="whole"),
     pytest.param(b'{"type":"live_message","v":1,"id":"w-2","message":{"text":"', id="torn"),
-    pytest.param(
-        b'{"type":"live_message","v":1,"input":[' + b'{"a":{"b":1}},' * 400, id="torn, many objects"
-    ),
+    pytest.param(b'{"type":"live_message","v":1,"input":[' + b'{"a":{"b":1}},' * 400, id="torn, many objects"),
 ]
 
 
 @pytest.mark.parametrize("tail", TAILS)
-def test_a_new_exchange_is_safe_while_the_last_owner_s_is_being_recovered(
-    tmp_path: Path, tail: bytes
-) -> None:
+def test_a_new_exchange_survives_recovery_of_the_previous_owners_exchange(tmp_path: Path, tail: bytes) -> None:
     first = Journal(tmp_path, "log", "exchange")
     assert first.append(resume("before"))
     assert first.begin(start("old"))
@@ -171,7 +163,7 @@ def test_a_new_exchange_is_safe_while_the_last_owner_s_is_being_recovered(
     assert exchanges == {"old": ["one"], "new": ["two"]}
 
 
-def test_an_interrupted_exchange_is_completed_once_when_its_part_is_full(tmp_path: Path) -> None:
+def test_an_interrupted_exchange_in_a_full_part_is_recovered_once(tmp_path: Path) -> None:
     first = Journal(tmp_path, "log", "exchange", part_bytes=4_000)
     assert first.append(resume("before", "x" * 2_500))
     assert first.begin(start("old"))
@@ -185,7 +177,7 @@ def test_an_interrupted_exchange_is_completed_once_when_its_part_is_full(tmp_pat
     assert found.logged == {"old": 1}
 
 
-def test_a_part_that_fills_up_takes_no_live_file_away_from_a_dead_writer(tmp_path: Path) -> None:
+def test_starting_a_new_part_leaves_live_files_of_dead_writers_in_place(tmp_path: Path) -> None:
     first, second = (Journal(tmp_path, "log", "exchange", part_bytes=4_000) for _ in range(2))
     assert first.append(resume("1"))
     assert second.append(resume("2"))  # in a part of its own
@@ -200,7 +192,7 @@ def test_a_part_that_fills_up_takes_no_live_file_away_from_a_dead_writer(tmp_pat
     assert exchanges == {"a": ["said in a", "more"], "b": ["said in b"]}
 
 
-def test_an_exchange_in_flight_goes_on_in_the_next_part_after_its_files_were_closed(tmp_path: Path) -> None:
+def test_an_exchange_in_flight_continues_in_the_next_part_after_release(tmp_path: Path) -> None:
     """As happens to the journals that were not used for longest, when a process has many."""
     journal = Journal(tmp_path, "log", "exchange", part_bytes=4_000)
     assert journal.append(resume("1"))
@@ -216,7 +208,30 @@ def test_an_exchange_in_flight_goes_on_in_the_next_part_after_its_files_were_clo
     assert look(tmp_path).logged == {"a": 1}
 
 
-def test_an_exchange_that_another_process_took_for_dead_keeps_all_its_messages(tmp_path: Path) -> None:
+def test_messages_stay_in_the_live_file_while_the_sync_of_their_exchange_is_postponed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process without a free descriptor cannot sync the log: after a power cut only the live file may be left."""
+
+    def fail(*_: object, **__: object) -> platform.Held:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    journal = Journal(tmp_path, "log", "exchange")
+    with UPKEEP._working, monkeypatch.context() as patched:  # the thread does not sync meanwhile
+        assert journal.begin(start("a"))
+        assert journal.add(live("a", "one"))
+        assert journal.end(exchange("a", "one"))
+        assert journal.release()
+        patched.setattr(platform, "open_file", fail)
+        assert journal.upkeep()
+        assert list(tmp_path.glob("log.jsonl.live*"))
+    journal.upkeep()
+    assert not list(tmp_path.glob("log.jsonl.live*"))
+    journal.close()
+    assert look(tmp_path).logged == {"a": 1}
+
+
+def test_an_exchange_recovered_by_another_process_keeps_later_messages(tmp_path: Path) -> None:
     journal, other = (Journal(tmp_path, "log", "exchange") for _ in range(2))
     assert journal.begin(start("a"))
     assert journal.add(live("a", "one"))
@@ -231,7 +246,7 @@ def test_an_exchange_that_another_process_took_for_dead_keeps_all_its_messages(t
     assert exchanges == {"a": ["one", "two"]}
 
 
-def test_messages_count_although_the_beginning_of_their_exchange_could_not_be_written(tmp_path: Path) -> None:
+def test_acknowledged_messages_are_readable_when_the_live_start_could_not_be_written(tmp_path: Path) -> None:
     journal = Journal(tmp_path, "log", "exchange")
     assert journal.append(resume("1"))
     obstacles = [tmp_path / "log.jsonl.live", tmp_path / "log.jsonl.live.a"]
@@ -246,7 +261,7 @@ def test_messages_count_although_the_beginning_of_their_exchange_could_not_be_wr
     assert in_flight == ([["one"]] if acknowledged else [])
 
 
-def test_the_messages_of_an_exchange_whose_record_was_lost_are_kept_for_the_next_owner(
+def test_messages_of_an_exchange_with_a_lost_record_are_recovered_by_the_next_owner(
     tmp_path: Path,
 ) -> None:
     journal = Journal(tmp_path, "log", "exchange", part_bytes=4_000)
@@ -268,7 +283,7 @@ def test_the_messages_of_an_exchange_whose_record_was_lost_are_kept_for_the_next
     assert exchanges["b"].complete
 
 
-def test_a_reader_sees_an_exchange_at_every_moment_from_its_beginning_on(tmp_path: Path) -> None:
+def test_a_reader_always_sees_an_exchange_once_the_exchange_has_begun(tmp_path: Path) -> None:
     journal, other = (Journal(tmp_path, "log", "exchange") for _ in range(2))
     assert journal.append(resume("1"))
     for number in range(20_000):  # in another part, and later than ours: read when ours has been read
@@ -313,7 +328,7 @@ TORN = [
 
 
 @pytest.mark.parametrize("kept", TORN)
-def test_a_torn_last_line_takes_no_later_record_with_it(tmp_path: Path, kept: int) -> None:
+def test_a_torn_last_line_does_not_damage_later_records(tmp_path: Path, kept: int) -> None:
     _tear(tmp_path, [resume("1"), resume("2", "x" * 300)], kept)
     journal = Journal(tmp_path, "log", "exchange")
     assert journal.append(resume("3"))
@@ -324,7 +339,7 @@ def test_a_torn_last_line_takes_no_later_record_with_it(tmp_path: Path, kept: in
 
 
 @pytest.mark.parametrize("kept", TORN)
-def test_a_log_whose_very_first_line_is_torn_is_read_like_any_other(tmp_path: Path, kept: int) -> None:
+def test_a_log_with_a_torn_first_line_stays_usable(tmp_path: Path, kept: int) -> None:
     _tear(tmp_path, [resume("1", "x" * 300)], kept)
     journal = Journal(tmp_path, "log", "exchange")
     assert journal.append(resume("2"))
@@ -351,7 +366,7 @@ def _tear(folder: Path, written: list[Resume], kept: int) -> None:
 # ---------------------------------------------------------------- several processes
 
 
-def test_a_process_loses_nothing_when_another_on_the_same_log_is_killed(
+def test_killing_one_writer_loses_no_records_of_another_writer_on_the_same_log(
     writers: Writers, tmp_path: Path
 ) -> None:
     rng = random.Random(seed := random.getrandbits(32))
@@ -402,9 +417,7 @@ def _eight_processes(writers: Writers, folder: Path, seconds: int) -> None:
     assert damage(folder) == []
 
 
-def test_eight_processes_share_a_log_while_one_is_killed_every_second(
-    writers: Writers, tmp_path: Path
-) -> None:
+def test_eight_processes_share_a_log_while_one_is_killed_every_second(writers: Writers, tmp_path: Path) -> None:
     _eight_processes(writers, tmp_path, 6)
 
 
@@ -414,17 +427,13 @@ def test_eight_processes_share_a_log_for_ten_minutes(writers: Writers, tmp_path:
     _eight_processes(writers, tmp_path, 600)
 
 
-def test_a_part_is_free_as_soon_as_its_owner_is_dead_whoever_it_forked(
-    writers: Writers, tmp_path: Path
-) -> None:
+def test_a_part_is_released_when_its_owner_dies_while_a_forked_child_lives(writers: Writers, tmp_path: Path) -> None:
     parent = writers.start(Job(folder=str(tmp_path), seed="w", work="fork", largest=2_000))
     _take_over_while_a_child_lives(parent, tmp_path)
 
 
 @pytest.mark.needs("strace")
-def test_a_part_is_free_when_its_owner_forked_during_a_sync_and_died(
-    writers: Writers, tmp_path: Path
-) -> None:
+def test_a_part_is_released_when_its_owner_forked_during_a_sync_and_died(writers: Writers, tmp_path: Path) -> None:
     folder = tmp_path / "logs"
     job = Job(folder=str(folder), seed="w", work="fork", largest=2_000, pause_seconds=0.2, stopped=True)
     parent = writers.start(job)
@@ -434,9 +443,7 @@ def test_a_part_is_free_when_its_owner_forked_during_a_sync_and_died(
 
 
 @pytest.mark.needs("strace")
-def test_a_part_is_free_as_soon_as_it_is_closed_although_its_sync_is_under_way(
-    writers: Writers, tmp_path: Path
-) -> None:
+def test_a_part_is_released_on_close_while_its_sync_is_still_running(writers: Writers, tmp_path: Path) -> None:
     folder = tmp_path / "logs"
     job = Job(folder=str(folder), seed="w", work="close", largest=2_000, pause_seconds=0.2, stopped=True)
     first = writers.start(job)
@@ -472,7 +479,7 @@ def _take_over_while_a_child_lives(parent: Writer, folder: Path) -> None:
     assert found.order[-1] == "next"
 
 
-def test_a_child_forked_while_threads_append_can_append_at_once(writers: Writers, tmp_path: Path) -> None:
+def test_a_child_forked_while_threads_append_can_append_immediately(writers: Writers, tmp_path: Path) -> None:
     writer = writers.start(
         Job(
             folder=str(tmp_path),
@@ -491,7 +498,7 @@ def test_a_child_forked_while_threads_append_can_append_at_once(writers: Writers
     assert damage(tmp_path) == []
 
 
-def test_what_one_process_recovers_another_does_not_recover_again(tmp_path: Path) -> None:
+def test_an_exchange_is_recovered_by_only_one_process(tmp_path: Path) -> None:
     dead = Journal(tmp_path, "log", "exchange")
     assert dead.begin(start("a"))
     assert dead.add(live("a", "one"))

@@ -7,7 +7,7 @@ from agent_logger.home.layout import facts_path
 from agent_logger.journal.journal import Journal
 from agent_logger.journal.sync import UPKEEP
 from agent_logger.logs.find import exchange_log_of, free_name
-from agent_logger.logs.reader import read_exchanges
+from agent_logger.logs.log_records import read_exchanges
 from agent_logger.model.records import SessionStart
 from tests.journal.logs import exchange, live, start
 
@@ -17,16 +17,14 @@ def journal(folder: Path, name: str) -> Journal:
 
 
 def session(session_id: str) -> SessionStart:
-    return SessionStart(
-        session_id=session_id, ts="t", model=None, cwd=None, tools_available=None, permission_mode=None
-    )
+    return SessionStart(session_id=session_id, ts="t", model=None, cwd=None, tools_available=None, permission_mode=None)
 
 
 def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if path.suffix in (".jsonl", ".live"))
 
 
-def test_a_renamed_log_takes_its_exchange_in_flight_along(tmp_path: Path) -> None:
+def test_renaming_a_log_also_renames_its_live_file(tmp_path: Path) -> None:
     log = journal(tmp_path, "unnamed")
     log.begin(start("x", 1))
     log.add(live("x", "one"))
@@ -40,7 +38,7 @@ def test_a_renamed_log_takes_its_exchange_in_flight_along(tmp_path: Path) -> Non
     assert names(tmp_path) == ["named.jsonl"]
 
 
-def test_a_log_renamed_to_one_that_is_there_goes_on_with_it(tmp_path: Path) -> None:
+def test_renaming_a_log_to_an_existing_log_continues_the_existing_log(tmp_path: Path) -> None:
     before = journal(tmp_path, "named")
     before.append(session("s"))
     before.begin(start("old", 1))
@@ -61,7 +59,7 @@ def test_a_log_with_records_keeps_its_name(tmp_path: Path) -> None:
     assert (names(tmp_path), log.name) == (["unnamed.jsonl"], "unnamed")
 
 
-def test_what_is_noted_of_an_exchange_later_holds(tmp_path: Path) -> None:
+def test_a_later_live_start_note_replaces_the_earlier_one(tmp_path: Path) -> None:
     log = journal(tmp_path, "log")
     log.begin(start("x", 1))
     log.note(start("x", 7))
@@ -71,7 +69,7 @@ def test_what_is_noted_of_an_exchange_later_holds(tmp_path: Path) -> None:
     assert found == [("x", 7, 1), ("next", 8, 0)]
 
 
-def test_a_withdrawn_exchange_is_in_this_log_no_more(tmp_path: Path) -> None:
+def test_withdrawing_an_exchange_removes_its_live_file(tmp_path: Path) -> None:
     log = journal(tmp_path, "log")
     log.append(session("s"))
     log.begin(start("x", 1))
@@ -80,7 +78,7 @@ def test_a_withdrawn_exchange_is_in_this_log_no_more(tmp_path: Path) -> None:
     assert names(tmp_path) == ["log.jsonl"]
 
 
-def test_a_log_is_found_by_the_id_inside_whatever_it_is_called(tmp_path: Path) -> None:
+def test_a_log_is_found_by_its_session_id_under_any_file_name(tmp_path: Path) -> None:
     journal(tmp_path, "renamed-by-its-user").append(session("1f320356-a178"))
     journal(tmp_path, "another").append(session("1f320356-0000"))
     found = exchange_log_of(tmp_path, "1f320356-a178")
@@ -97,7 +95,7 @@ def test_a_name_that_is_taken_gets_a_number(tmp_path: Path) -> None:
     assert free_name(tmp_path, "log") == "log-3"
 
 
-def test_a_folder_is_known_once(tmp_path: Path) -> None:
+def test_a_log_folder_is_registered_once(tmp_path: Path) -> None:
     for _ in range(2):
         register_log_folder(tmp_path / "home", tmp_path / "sessions")
     lines = facts_path(tmp_path / "home").read_text().splitlines()

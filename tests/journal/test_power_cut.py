@@ -45,9 +45,7 @@ _LINE = re.compile(r"(?P<pid>\d+) +(?P<name>\w+)\((?P<arguments>.*)\) += (?P<res
 _UNFINISHED = re.compile(r"(?P<pid>\d+) +(?P<name>\w+)\((?P<arguments>.*) <unfinished \.\.\.>")
 _RESUMED = re.compile(r"(?P<pid>\d+) +<\.\.\. \w+ resumed>(?P<arguments>.*)\) += (?P<result>-?\d+)")
 _STRING = re.compile(r'"(?P<text>(?:\\x[0-9a-f]{2})*)"|<(?P<path>(?:\\x[0-9a-f]{2})*)>')
-TRACED = (
-    "openat,write,?rename,?renameat,?renameat2,?unlink,?unlinkat,ftruncate,?mkdir,?mkdirat,fdatasync,fsync"
-)
+TRACED = "openat,write,?rename,?renameat,?renameat2,?unlink,?unlinkat,ftruncate,?mkdir,?mkdirat,fdatasync,fsync"
 
 
 def calls_of(trace: str) -> Iterator[Call]:
@@ -289,9 +287,7 @@ def recorded(writers: Writers, tmp_path_factory: pytest.TempPathFactory) -> tupl
     tmp_path = tmp_path_factory.mktemp("recorded")
     folder = tmp_path / "logs"
     folder.mkdir()
-    job = Job(
-        folder=str(folder), seed="w", work="synced", count=6, largest=3_000, part_bytes=20_000, stopped=True
-    )
+    job = Job(folder=str(folder), seed="w", work="synced", count=6, largest=3_000, part_bytes=20_000, stopped=True)
     writer = writers.start(job)
     options = ["-y", "-xx", "-s", "1000000", "-e", f"trace={TRACED}"]
     with traced(writer, tmp_path / "trace", *options):
@@ -328,30 +324,25 @@ def _try_states(recorded: tuple[str, list[Call]], states: list[State], tmp_path:
         what = f"{state.calls} of {len(calls)} calls, rest {state.rest.__name__}"
         wrong += [f"{what}: {fault}" for fault in _not_right(folder, sure, disk.promised)]
         shutil.rmtree(folder, ignore_errors=True)
-    print(
-        f"seed {seed}: {len(states)} states of {len(calls)} calls; {len(disk.promised)} promises at the end"
-    )
+    print(f"seed {seed}: {len(states)} states of {len(calls)} calls; {len(disk.promised)} promises at the end")
     assert len(disk.promised) > 0
     assert wrong == []
 
 
 def _states(calls: int, how_many: int, rng: random.Random) -> list[State]:
-    chosen = [
-        State(rng.randint(1, calls), RESTS[number % len(RESTS)], rng.choice(NAMES))
-        for number in range(how_many)
-    ]
+    chosen = [State(rng.randint(1, calls), RESTS[number % len(RESTS)], rng.choice(NAMES)) for number in range(how_many)]
     return [*chosen, State(calls, _dropped, NAMES[0]), State(calls, _dropped, NAMES[1])]
 
 
 @pytest.mark.needs("strace")
-def test_a_power_cut_takes_nothing_that_was_synced(recorded: tuple[str, list[Call]], tmp_path: Path) -> None:
+def test_a_power_cut_loses_no_synced_record(recorded: tuple[str, list[Call]], tmp_path: Path) -> None:
     rng = random.Random(seed := random.getrandbits(32))
     _try_states(recorded, _states(len(recorded[1]), 60, rng), tmp_path, seed)
 
 
 @pytest.mark.needs("strace")
 @pytest.mark.parametrize("rest", RESTS)
-def test_a_power_cut_that_keeps_names_takes_nothing_that_was_synced(
+def test_a_power_cut_that_preserves_file_names_loses_no_synced_record(
     recorded: tuple[str, list[Call]], tmp_path: Path, rest: Rest
 ) -> None:
     """What every journaling file system gives: names as they were made."""
@@ -364,8 +355,6 @@ def test_a_power_cut_that_keeps_names_takes_nothing_that_was_synced(
 @pytest.mark.long
 @pytest.mark.timeout(900)
 @pytest.mark.needs("strace")
-def test_two_thousand_power_cuts_take_nothing_that_was_synced(
-    recorded: tuple[str, list[Call]], tmp_path: Path
-) -> None:
+def test_two_thousand_power_cuts_lose_no_synced_record(recorded: tuple[str, list[Call]], tmp_path: Path) -> None:
     rng = random.Random(seed := random.getrandbits(32))
     _try_states(recorded, _states(len(recorded[1]), 2_000, rng), tmp_path, seed)

@@ -16,7 +16,7 @@ from agent_logger.files.sealed import SealedFile
 from agent_logger.journal.journal import Journal
 from agent_logger.journal.seal import seal, seal_due
 from agent_logger.journal.sync import UPKEEP
-from agent_logger.logs.reader import read_log
+from agent_logger.logs.log_records import read_log
 from agent_logger.logs.verify import verify_file
 from agent_logger.model.records import Resume
 from agent_logger.protocols.jsonl import Damage
@@ -75,9 +75,7 @@ CALLS = {
 }
 
 
-def _sweep(
-    writers: Writers, tmp_path: Path, call: str, fault: str
-) -> Iterator[tuple[str, Path, Content, Writer]]:
+def _sweep(writers: Writers, tmp_path: Path, call: str, fault: str) -> Iterator[tuple[str, Path, Content, Writer]]:
     before = tmp_path / "before"
     _write_logs(before)
     expected = content(before)
@@ -121,9 +119,7 @@ def _faults_after(folder: Path, expected: Content) -> list[str]:
 
 @pytest.mark.needs("strace")
 @pytest.mark.parametrize("call", sorted(set(CALLS) - {"read"}))
-def test_sealing_that_is_killed_at_any_system_call_loses_nothing(
-    writers: Writers, tmp_path: Path, call: str
-) -> None:
+def test_killing_the_sealer_at_any_system_call_loses_no_record(writers: Writers, tmp_path: Path, call: str) -> None:
     wrong = []
     kills = 0
     for what, folder, expected, writer in _sweep(writers, tmp_path, call, "signal=KILL"):
@@ -148,9 +144,7 @@ def test_sealing_that_is_killed_at_any_system_call_loses_nothing(
         ("read", "EIO"),
     ],
 )
-def test_sealing_that_fails_leaves_the_part_as_it_was(
-    writers: Writers, tmp_path: Path, call: str, error: str
-) -> None:
+def test_a_failed_sealing_leaves_the_part_unchanged(writers: Writers, tmp_path: Path, call: str, error: str) -> None:
     wrong = []
     for what, folder, expected, writer in _sweep(writers, tmp_path, call, f"error={error}"):
         if writer.status != 0:
@@ -159,7 +153,7 @@ def test_sealing_that_fails_leaves_the_part_as_it_was(
     assert wrong == []
 
 
-def test_a_sealer_that_died_in_its_last_step_is_followed_by_no_new_part(tmp_path: Path) -> None:
+def test_no_new_part_starts_after_a_sealer_dies_in_its_last_step(tmp_path: Path) -> None:
     before, folder = tmp_path / "before", tmp_path / "logs"
     _write_logs(before)
     shutil.copytree(before, folder)
@@ -177,7 +171,7 @@ def test_a_sealer_that_died_in_its_last_step_is_followed_by_no_new_part(tmp_path
 # ---------------------------------------------------------------- races
 
 
-def test_a_writer_and_a_sealer_on_one_log_lose_nothing(writers: Writers, tmp_path: Path) -> None:
+def test_a_writer_and_a_sealer_on_one_log_lose_no_record(writers: Writers, tmp_path: Path) -> None:
     jobs = [
         Job(folder=str(tmp_path), seed="o", largest=3_000, part_bytes=30_000),
         Job(folder=str(tmp_path), seed="c", largest=3_000, part_bytes=30_000, close_each=True),
@@ -207,7 +201,7 @@ def test_a_writer_and_a_sealer_on_one_log_lose_nothing(writers: Writers, tmp_pat
         pytest.param("flock", 1, id="flock"),
     ],
 )
-def test_a_part_that_is_sealed_while_a_writer_is_about_to_open_it_stays_sealed(
+def test_a_part_sealed_while_a_writer_opens_the_part_stays_sealed(
     writers: Writers, tmp_path: Path, call: str, when: int
 ) -> None:
     folder = tmp_path / "logs"
@@ -231,7 +225,7 @@ def test_a_part_that_is_sealed_while_a_writer_is_about_to_open_it_stays_sealed(
     assert not (folder / "log.jsonl").exists()
 
 
-def test_a_reader_sees_the_same_before_while_and_after_parts_are_sealed(tmp_path: Path) -> None:
+def test_a_reader_sees_the_same_content_before_during_and_after_sealing(tmp_path: Path) -> None:
     _write_logs(tmp_path)
     reopen(tmp_path)
     UPKEEP.finish()
@@ -252,7 +246,7 @@ def test_a_reader_sees_the_same_before_while_and_after_parts_are_sealed(tmp_path
     assert [it for it in [*seen, content(tmp_path)] if it != expected] == []
 
 
-def test_a_live_owner_s_part_is_not_sealed(tmp_path: Path) -> None:
+def test_a_part_with_a_live_owner_is_not_sealed(tmp_path: Path) -> None:
     journal = Journal(tmp_path, "log", "exchange")
     assert journal.append(resume("1"))
     assert list(seal_due(tmp_path, 0)) == []
@@ -260,7 +254,7 @@ def test_a_live_owner_s_part_is_not_sealed(tmp_path: Path) -> None:
     assert [it.part.number for it in seal_due(tmp_path, 0)] == [1]
 
 
-def test_a_full_part_is_sealed_at_once_and_one_that_is_not_full_waits(tmp_path: Path) -> None:
+def test_a_full_part_is_sealed_immediately_and_a_partial_part_waits(tmp_path: Path) -> None:
     """Part 1 is full; part 2 was left behind by a process that came second, and is not."""
     first = Journal(tmp_path, "log", "exchange", part_bytes=2_000)
     for number in range(4):
@@ -280,7 +274,7 @@ def test_a_full_part_is_sealed_at_once_and_one_that_is_not_full_waits(tmp_path: 
 
 @pytest.mark.parametrize("name", ["log.jsonl.zst", "log.jsonl.zst.tmp"])
 @pytest.mark.parametrize("is_link", [False, True])
-def test_sealing_leaves_files_of_others_that_are_in_its_way(name: str, is_link: bool, tmp_path: Path) -> None:
+def test_sealing_does_not_overwrite_foreign_files(name: str, is_link: bool, tmp_path: Path) -> None:
     journal = Journal(tmp_path, "log", "exchange")
     assert journal.append(resume("1"))
     journal.close()
@@ -292,7 +286,7 @@ def test_sealing_leaves_files_of_others_that_are_in_its_way(name: str, is_link: 
     before = os.lstat(tmp_path / name)
     assert list(seal_due(tmp_path, 0)) == []
     assert os.lstat(tmp_path / name) == before
-    assert journal._where().exists()
+    assert (tmp_path / "log.jsonl").exists()
 
 
 # ---------------------------------------------------------------- damage
@@ -313,14 +307,12 @@ def sealed_part(tmp_path: Path) -> PartFile:
 def _records_in(part: PartFile, start: int, end: int) -> list[str]:
     """The ids of the records at these offsets of the plain text."""
     items = list(read_log(part.folder, part.name))
-    return [
-        it.value.session_id or "" for it in items if isinstance(it.value, Resume) and start <= it.offset < end
-    ]
+    return [it.value.session_id or "" for it in items if isinstance(it.value, Resume) and start <= it.offset < end]
 
 
 @pytest.mark.parametrize("frame_number", [0, 2, -1])
 @pytest.mark.parametrize("place", [0.0, 0.1, 0.5, 0.99])
-def test_flipped_bytes_in_a_sealed_part_are_reported_with_their_place_and_harm_one_frame(
+def test_flipped_bytes_in_a_sealed_part_are_reported_by_offset_and_damage_one_frame(
     sealed_part: PartFile, frame_number: int, place: float
 ) -> None:
     path = sealed_part.sealed_path
@@ -338,9 +330,7 @@ def test_flipped_bytes_in_a_sealed_part_are_reported_with_their_place_and_harm_o
 
 
 @pytest.mark.parametrize("from_end", [1, 5, 8, 9, 12, 16, 20, 24, 50])
-def test_flipped_bytes_in_the_table_of_a_sealed_part_harm_one_frame_at_most(
-    sealed_part: PartFile, from_end: int
-) -> None:
+def test_flipped_bytes_in_the_frame_table_damage_at_most_one_frame(sealed_part: PartFile, from_end: int) -> None:
     path = sealed_part.sealed_path
     everything = look(sealed_part.folder).order
     with SealedFile(path) as sealed:
@@ -354,9 +344,7 @@ def test_flipped_bytes_in_the_table_of_a_sealed_part_harm_one_frame_at_most(
 
 
 @pytest.mark.parametrize("kept", [0.0, 0.0005, 0.3, 0.7, 0.99, 0.9999])
-def test_a_sealed_part_that_was_cut_gives_the_frames_before_the_cut(
-    sealed_part: PartFile, kept: float
-) -> None:
+def test_a_truncated_sealed_part_returns_the_frames_before_the_cut(sealed_part: PartFile, kept: float) -> None:
     path = sealed_part.sealed_path
     everything = look(sealed_part.folder).order
     data = path.read_bytes()

@@ -63,7 +63,7 @@ def _interrupted_at_every_moment() -> Iterator[Upkeep]:
     raise AssertionError("there are more moments than are tried")
 
 
-def test_ctrl_c_while_the_thread_is_woken_keeps_no_later_journal_from_being_synced() -> None:
+def test_ctrl_c_while_waking_the_sync_thread_does_not_stop_later_syncs() -> None:
     moments = 0
     for moments, upkeep in enumerate(_interrupted_at_every_moment(), 1):
         kept = _Kept()
@@ -89,7 +89,7 @@ class _Failing(_Kept):
         self.had_its_chance = True
 
 
-def test_a_process_that_ends_amid_the_upkeep_of_a_journal_still_lets_it_say_what_it_lost() -> None:
+def test_a_journal_can_write_its_gap_when_the_process_exits_during_upkeep() -> None:
     upkeep, kept = Upkeep(), _Failing()
     upkeep.due(kept)
     assert kept.done.wait(60)

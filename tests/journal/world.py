@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from agent_logger.clock import Clock
-from agent_logger.logs.reader import read_log
+from agent_logger.logs.log_records import read_log
 from agent_logger.model.records import AnyRecord, Resume, SessionStart
 from agent_logger.protocols.jsonl import Damage, Torn
 

@@ -86,9 +86,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 class Ack(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`op` returned `True`; or `what` was refused. `lost` at the end of a job: what the journal counted."""
 
-    op: Literal[
-        "opening", "append", "begin", "add", "end", "refused", "child", "syncing", "synced", "sealed", "done"
-    ]
+    op: Literal["opening", "append", "begin", "add", "end", "refused", "child", "syncing", "synced", "sealed", "done"]
     what: str = ""
     id: str = ""
     number: int = 0
@@ -141,9 +139,7 @@ class Subject:
     def begin(self) -> str:
         key, text = self.next_id(), self.text()
         self._messages = []
-        start = LiveStart(
-            id=key, session_id="s", exchange=self._count, ts_start=CLOCK.now(), user_input=text[:1000]
-        )
+        start = LiveStart(id=key, session_id="s", exchange=self._count, ts_start=CLOCK.now(), user_input=text[:1000])
         self.acknowledge(self.journal.begin(start), Ack(op="begin", id=key, digest=digest(text[:1000])))
         return key
 
@@ -271,9 +267,7 @@ def fork(job: Job, pipe: int) -> None:
 
 def fork_while_appending(job: Job, pipe: int) -> None:
     """Threads append to one log while the process forks; each child appends once, at once."""
-    subjects = [
-        Subject(msgspec.structs.replace(job, seed=f"{job.seed}t{number}"), pipe) for number in range(4)
-    ]
+    subjects = [Subject(msgspec.structs.replace(job, seed=f"{job.seed}t{number}"), pipe) for number in range(4)]
     for subject in subjects[1:]:
         subject.journal = subjects[0].journal
     stop = threading.Event()

@@ -11,6 +11,7 @@ from agent_logger.journal.journal import Journal
 from agent_logger.journal.sync import UPKEEP
 from agent_logger.logs.damage import DamageCount, count_damage
 from agent_logger.logs.verify import verify_file
+from tests.hostile import LINES
 from tests.journal.logs import exchange, resume
 
 OURS = [
@@ -24,19 +25,15 @@ OURS = [
     b'{"type":"session_header","v":1,"id":5}',
 ]
 FOREIGN = [
-    b'{"type":"user","message":{"role":"user","content":"hello"}}', b"", b"   ", b"no JSON", b"[1]", b'"x"', b"{",
-    b'{"a":1}{"b":2}', b'{"a":1', b'"a":1}', b"\0\0\0\0", b'{"a":"\xff"}', b'{"a":"\\ud800"}', b'{"a":NaN}',
-    b'{"a":1e999}', b"[" * 3000, b'{"a":' * 3000, b'{"v":1}', b'{"a":' + b"9" * 5000 + b"}", b"\xef\xbb\xbf{}",
-    b'{"type":"exchange","v":1}', b'{"a":"\x01"}', b"{}\r",
-]  # fmt: skip
-lines = st.lists(
-    st.sampled_from([*OURS, *FOREIGN]) | st.binary(max_size=12).map(lambda it: it.replace(b"\n", b""))
-)
+    b'{"type":"user","message":{"role":"user","content":"hello"}}',
+    *(line for line in LINES.values() if len(line) < 10_000),
+]
+lines = st.lists(st.sampled_from([*OURS, *FOREIGN]) | st.binary(max_size=12).map(lambda it: it.replace(b"\n", b"")))
 
 
 @settings(max_examples=300)
 @given(portions=st.lists(lines, min_size=1, max_size=4), torn=st.binary(max_size=5))
-def test_the_count_is_that_of_verify_however_the_file_grew(
+def test_damage_count_matches_verify_for_any_sequence_of_appends(
     tmp_path_factory: pytest.TempPathFactory, portions: list[list[bytes]], torn: bytes
 ) -> None:
     path = tmp_path_factory.mktemp("damage") / "log.jsonl"
@@ -51,7 +48,7 @@ def test_the_count_is_that_of_verify_however_the_file_grew(
     assert count_damage(path, before).places == len(verify_file(path).damage)
 
 
-def test_what_has_grown_is_not_read_again(tmp_path: Path) -> None:
+def test_only_appended_bytes_are_read_on_a_recount(tmp_path: Path) -> None:
     from agent_logger.files import foreign
 
     path = tmp_path / "a.jsonl"
@@ -64,7 +61,7 @@ def test_what_has_grown_is_not_read_again(tmp_path: Path) -> None:
     assert foreign.work.bytes - before == 2
 
 
-def test_a_file_that_was_written_anew_is_counted_anew(tmp_path: Path) -> None:
+def test_a_replaced_file_is_counted_from_the_start(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(b"x\nx\n")
     first = count_damage(path)
@@ -74,7 +71,7 @@ def test_a_file_that_was_written_anew_is_counted_anew(tmp_path: Path) -> None:
     assert (first.places, count_damage(path, first).places) == (2, len(verify_file(path).damage))
 
 
-def test_a_log_of_ours_without_damage_has_none(tmp_path: Path) -> None:
+def test_an_intact_log_has_no_damage(tmp_path: Path) -> None:
     journal = Journal(tmp_path, "log", "exchange")
     for number in range(50):
         assert journal.append(resume(f"r{number}"))

@@ -16,6 +16,7 @@ from agent_logger.messages import sdk
 from agent_logger.model.records import (
     ExchangeRecord,
     ExchangeStats,
+    Exit,
     LiveMessage,
     LiveStart,
     Message,
@@ -24,9 +25,7 @@ from agent_logger.model.records import (
 from agent_logger.model.session import Compaction, ContextFile, Turn, Usage
 
 DATA = Path(__file__).parents[1] / "data"
-STREAMS = sorted(DATA.glob("claude-cli/*/*/*stream*.stdout")) + sorted(
-    DATA.glob("claude-cli/*/tools_stream/*.stdout")
-)
+STREAMS = sorted(DATA.glob("claude-cli/*/*/*stream*.stdout")) + sorted(DATA.glob("claude-cli/*/tools_stream/*.stdout"))
 
 MESSAGE = "msg_01AbCdEfGhIjKlMnOpQrStUv"
 START = SessionStart(
@@ -70,9 +69,7 @@ def answered(tool: str, output: str) -> Message:
     return Message(source="tool", type="result", ts="t", tool_use_id=tool, output=output, is_error=False)
 
 
-def exchange(
-    *messages: Message, start: str = "2026-11-15T08:00:01.000Z", end: str | None = None
-) -> ExchangeRecord:
+def exchange(*messages: Message, start: str = "2026-11-15T08:00:01.000Z", end: str | None = None) -> ExchangeRecord:
     return ExchangeRecord(
         session_id="1f",
         exchange=1,
@@ -84,7 +81,7 @@ def exchange(
     )
 
 
-def test_messages_of_one_response_are_one_turn_and_count_once() -> None:
+def test_messages_of_one_response_form_one_turn_counted_once() -> None:
     session = session_of([START], [exchange(said("a", "m1"), used("t1", "m1"), answered("t1", "poem.md"))])
     [turn] = session.turns
     assert [block.kind for block in turn.blocks] == ["text", "tool_use", "tool_result"]
@@ -107,9 +104,7 @@ def counted(output: int, given: int = 1, read: int = 3) -> dict[str, int]:
 
 def told(*messages: Message, models: dict[str, Any] | None = None, out: int | None = None) -> list[Turn]:
     """The turns of an exchange whose result has these counters."""
-    known: dict[str, Any] = dict.fromkeys(
-        ["num_turns", "duration_ms", "duration_api_ms", "tokens_in", "cost_usd"]
-    )
+    known: dict[str, Any] = dict.fromkeys(["num_turns", "duration_ms", "duration_api_ms", "tokens_in", "cost_usd"])
     stats = ExchangeStats(
         **known,
         tokens_out=out,
@@ -134,12 +129,8 @@ COUNTERS = [
     pytest.param(told(ONE, models={HAIKU: counted(90)}), [(90, True)], id="one alone is told exactly"),
     pytest.param(told(ONE, models={f"{HAIKU}-20251001": counted(90)}), [(90, True)], id="by another name"),
     pytest.param(told(ONE, models={HAIKU: counted(90, given=8)}), [(2, False)], id="others were counted too"),
-    pytest.param(
-        told(ONE, TWO, models={HAIKU: counted(90, 2, 6)}), [(2, False), (2, False)], id="the sum of two"
-    ),
-    pytest.param(
-        told(ONE, ENDED, models={HAIKU: counted(90, 2)}), [(50, False), (40, True)], id="what ended stays"
-    ),
+    pytest.param(told(ONE, TWO, models={HAIKU: counted(90, 2, 6)}), [(2, False), (2, False)], id="the sum of two"),
+    pytest.param(told(ONE, ENDED, models={HAIKU: counted(90, 2)}), [(50, False), (40, True)], id="what ended stays"),
     pytest.param(
         told(ONE, OTHER, models={HAIKU: counted(90), "claude-opus-4-5": counted(7)}),
         [(90, True), (7, True)],
@@ -148,27 +139,25 @@ COUNTERS = [
     pytest.param(told(ONE, models={HAIKU: counted(1)}), [(2, True)], id="never less than was told"),
     pytest.param(told(ONE, models={HAIKU: "much"}), [(2, False)], id="counters that are none"),
     pytest.param(told(ONE, out=33), [(33, True)], id="an older client, of the main thread"),
-    pytest.param(
-        told(said("x", "m3", parent="t1"), ONE, out=33), [(2, False), (33, True)], id="not of a sub-agent"
-    ),
+    pytest.param(told(said("x", "m3", parent="t1"), ONE, out=33), [(2, False), (33, True)], id="not of a sub-agent"),
     pytest.param(told(replace(ONE, usage=msgspec.UNSET), out=33), [], id="a client that does not count"),
 ]
 
 
 @pytest.mark.parametrize(("turns", "wanted"), COUNTERS)
-def test_what_a_response_came_to_is_told_by_the_result(
+def test_output_tokens_of_a_response_come_from_the_result_counters(
     turns: list[Turn], wanted: list[tuple[int, bool]]
 ) -> None:
     assert outputs(turns) == wanted
 
 
-def test_the_line_that_a_response_ended_with_has_its_usage() -> None:
+def test_usage_comes_from_the_line_with_a_stop_reason() -> None:
     first = replace(ENDED, stop_reason=None, usage=msgspec.Raw(b'{"output_tokens":1}'))
     for lines in ([first, ENDED], [ENDED, first]):
         assert outputs(told(*lines)) == [(40, True)]
 
 
-def test_the_ledger_takes_whom_it_was_told_to_the_end_by() -> None:
+def test_the_ledger_prefers_final_usage_over_partial_usage() -> None:
     early = session_of([START], [exchange(replace(said("a", MESSAGE), model=HAIKU))])
     [turn] = early.turns
     cut = replace(turn, usage=Usage(output_tokens=1), witnesses=frozenset({"transcript"}))
@@ -179,7 +168,7 @@ def test_the_ledger_takes_whom_it_was_told_to_the_end_by() -> None:
     assert (row.usage, row.partial, row.copies) == (Usage(output_tokens=1), False, 2)
 
 
-def test_a_sub_agent_is_a_thread_of_its_own() -> None:
+def test_a_sub_agent_has_its_own_thread() -> None:
     prompt = Message(source="user", type="text", ts="t", text="look around", parent_tool_use_id="t1")
     inner = said("found it", "m2", parent="t1")
     session = session_of([START], [exchange(used("t1", "m1"), prompt, inner, answered("t1", "found it"))])
@@ -187,7 +176,7 @@ def test_a_sub_agent_is_a_thread_of_its_own() -> None:
     assert len(session.turns) == 2, "a prompt is no turn"
 
 
-def test_a_compaction_is_told_and_what_was_taken_along() -> None:
+def test_compactions_and_context_files_are_read() -> None:
     metadata = {"trigger": "auto", "pre_tokens": 9, "post_tokens": 2}
     told = json.dumps({"type": "system", "subtype": "compact_boundary", "compact_metadata": metadata})
     (boundary,) = sdk_entries.entries(sdk.read(told.encode()), "2026-11-15T08:00:02.000Z")
@@ -205,16 +194,16 @@ def test_a_compaction_is_told_and_what_was_taken_along() -> None:
 
 
 @pytest.mark.parametrize("noted", [b"[]", b'{"instructions":7}', b"null", b"{}"])
-def test_what_is_noted_in_another_form_is_nothing(noted: bytes) -> None:
+def test_a_malformed_context_note_is_ignored(noted: bytes) -> None:
     assert session_of([replace(START, context=msgspec.Raw(noted))], []).context_files == []
 
 
-def test_a_result_without_a_use_is_kept() -> None:
+def test_a_tool_result_without_a_tool_use_is_listed() -> None:
     session = session_of([START], [exchange(said("a", "m1"), answered("lost", "late"))])
     assert [(call.id, call.name, call.result) for call in session.tool_calls] == [("lost", None, "late")]
 
 
-def test_a_clock_that_was_set_back_makes_no_negative_duration() -> None:
+def test_setting_the_clock_back_gives_no_negative_duration() -> None:
     back = exchange(start="2026-11-15T08:00:01.000Z", end="2026-11-14T08:00:00.000Z")
     session = session_of([START], [back])
     [it] = session.exchanges
@@ -222,12 +211,12 @@ def test_a_clock_that_was_set_back_makes_no_negative_duration() -> None:
     assert session.started == session.ended
 
 
-def test_a_log_without_a_beginning_is_still_a_session() -> None:
+def test_a_log_without_a_session_start_is_still_a_session() -> None:
     session = session_of([], [exchange(said("a", "m1"))])
     assert (session.id, session.title, session.project) == ("1f", "list files", None)
 
 
-def test_live_messages_without_their_beginning_are_an_exchange_too() -> None:
+def test_live_messages_without_a_live_start_form_an_exchange() -> None:
     message = LiveMessage(id="x", message=said("a", "m1"))
     start = LiveStart(id="y", session_id="1f", exchange=3, ts_start="t", user_input="go")
     found = {it.id: it for it in from_live([message, start])}
@@ -236,7 +225,7 @@ def test_live_messages_without_their_beginning_are_an_exchange_too() -> None:
 
 
 @pytest.mark.parametrize("path", STREAMS, ids=lambda it: "-".join(it.parts[-3:]))
-def test_what_real_clients_print_is_read(path: Path) -> None:
+def test_every_tool_use_in_real_client_streams_is_read(path: Path) -> None:
     lines = [json.loads(line) for line in path.read_text().splitlines() if line.startswith("{")]
     messages = [sdk.read(json.dumps(line).encode()) for line in lines]
     entries = [entry for message in messages for entry in sdk_entries.entries(message, "t")]
@@ -250,11 +239,11 @@ def test_what_real_clients_print_is_read(path: Path) -> None:
     assert len(uses) == raw_uses
 
 
-def test_there_are_real_streams_to_read() -> None:
+def test_sample_streams_of_real_clients_exist() -> None:
     assert len(STREAMS) > 3
 
 
-def test_what_goes_into_the_cache_for_an_hour_is_told_and_costs_more() -> None:
+def test_one_hour_cache_writes_are_reported_and_cost_more() -> None:
     tokens = b'"input_tokens":10,"output_tokens":20,"cache_creation_input_tokens":1000'
     split = b'"cache_creation":{"ephemeral_5m_input_tokens":400,"ephemeral_1h_input_tokens":600}'
     usages = [b"{%s}" % tokens, b"{%s,%s,%s}" % (tokens, split, b'"service_tier":"standard"')]
@@ -281,7 +270,7 @@ def test_what_goes_into_the_cache_for_an_hour_is_told_and_costs_more() -> None:
     assert session.cost.nano_usd == plain.cost.nano_usd + hour.cost.nano_usd
 
 
-def test_an_odd_block_costs_itself_and_not_the_message() -> None:
+def test_a_malformed_block_does_not_lose_the_rest_of_the_message() -> None:
     odd = {"type": "tool_use", "id": 5, "name": ["x"]}
     blocks = [{"type": "text", "text": "one"}, odd, {"type": "text", "text": "two"}]
     said = {"type": "assistant", "session_id": "s", "message": {"id": "m", "model": "x", "content": blocks}}
@@ -295,7 +284,7 @@ def test_an_odd_block_costs_itself_and_not_the_message() -> None:
 
 
 @pytest.mark.parametrize("field", ["origin", "error", "isReplay", "message"])
-def test_what_stands_beside_a_message_is_told_without_what_is_odd(field: str) -> None:
+def test_a_malformed_field_does_not_hide_the_other_fields(field: str) -> None:
     said = {"type": "user", "session_id": "s", "uuid": "u", "tool_use_result": {"x": 1}, field: ["odd"]}
     found = sdk.read(json.dumps(said).encode())
     assert (found.type, found.session_id, found.uuid, found.is_replay) == ("user", "s", "u", False)
@@ -311,7 +300,16 @@ def test_what_stands_beside_a_message_is_told_without_what_is_odd(field: str) ->
         ("<command-name>/cost</command-name>", False),
     ],
 )
-def test_what_a_command_of_the_client_printed_is_no_input(text: str, is_prompt: bool) -> None:
+def test_client_command_output_is_not_user_input(text: str, is_prompt: bool) -> None:
     message = {"role": "user", "content": text}
     said = {"type": "user", "session_id": "s", "uuid": "u", "isReplay": True, "message": message}
     assert sdk.read(json.dumps(said).encode()).prompt == (text if is_prompt else None)
+
+
+@pytest.mark.parametrize(("status", "count"), [(0, 1), (1, 2)])
+def test_a_note_of_the_session_after_a_result_is_no_exchange(status: int, count: int) -> None:
+    """Unless it has the exit of a run that failed."""
+    note = Message(source="system", type="session_requests", ts="t")
+    noted = msgspec.structs.replace(exchange(note), exchange=2, user_input=None, exit=Exit(status=status, signal=None))
+    session = session_of([START], [exchange(said("Here.", MESSAGE)), noted])
+    assert len(session.exchanges) == count

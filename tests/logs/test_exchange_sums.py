@@ -46,14 +46,14 @@ def logged(folder: Path, *messages: dict[str, Any]) -> Session:
     return read_session(logger.path)
 
 
-def test_classes_without_counts_are_counted_by_the_result(tmp_path: Path) -> None:
+def test_responses_without_usage_are_counted_by_the_result(tmp_path: Path) -> None:
     session = logged(tmp_path, said("I look."), said("Done."), result())
     assert session.usage == SUM
     assert [(it.usage, it.is_sum) for it in session.turns] == [(None, False), (SUM, True)]
     assert session.cost.nano_usd
 
 
-def test_a_result_alone_is_a_turn_and_other_models_stand_aside(tmp_path: Path) -> None:
+def test_a_result_alone_forms_a_turn_and_other_models_become_side_turns(tmp_path: Path) -> None:
     told = by_model(claude_haiku_4_5=(9, 40, 5, 2), claude_opus_5=(3, 1, 0, 0))
     session = logged(tmp_path, result(modelUsage=told))
     assert [(it.model, it.thread, it.usage) for it in session.turns] == [
@@ -62,13 +62,13 @@ def test_a_result_alone_is_a_turn_and_other_models_stand_aside(tmp_path: Path) -
     ]
 
 
-def test_responses_that_are_told_are_not_told_in_sum_too(tmp_path: Path) -> None:
+def test_responses_with_usage_are_not_counted_again_in_a_sum_turn(tmp_path: Path) -> None:
     begun = said("Done.", id=MESSAGE, model="claude-haiku-4-5", usage={**TOLD, "output_tokens": 1})
     [turn] = logged(tmp_path, begun, result(modelUsage=by_model(claude_haiku_4_5=(9, 40, 5, 2)))).turns
     assert (turn.message_id, turn.is_sum) == (MESSAGE, False)
 
 
-def test_a_sum_does_not_count_beside_the_agents_own_file(home: Path) -> None:
+def test_a_sum_turn_does_not_count_when_the_agent_transcript_exists(home: Path) -> None:
     ours = home / ".agent-logger"
     register_log_folder(ours, home / "s")
     logged(home / "s", said("Done."), result())

@@ -14,7 +14,7 @@ from agent_logger.files.append import append_shared
 from agent_logger.files.line_files import entries, read_at
 from agent_logger.files.parts import PartFile, part_of
 from agent_logger.home.layout import install_key, prepare_log_folder, safe_name
-from agent_logger.journal.bodies import LINE_BYTES, SPILL_BYTES, gather
+from agent_logger.journal.bodies import LINE_BYTES, SPILL_BYTES, decode
 from agent_logger.journal.journal import Journal
 from agent_logger.journal.seal import seal
 from agent_logger.logs.reader import read_session
@@ -29,6 +29,7 @@ from agent_logger.model.records import (
     Response,
     Timing,
     Unknown,
+    encode,
 )
 from agent_logger.protocols.jsonl import Damage, JsonEntry, Torn
 from tests.journal.logs import exchange
@@ -69,12 +70,8 @@ LARGE: list[tuple[Kind, Record]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("kind", "record"), LARGE, ids=lambda it: it if isinstance(it, str) else type(it).__name__
-)
-def test_a_large_record_is_read_back_whole_though_no_line_is_long(
-    tmp_path: Path, kind: Kind, record: Record
-) -> None:
+@pytest.mark.parametrize(("kind", "record"), LARGE, ids=lambda it: it if isinstance(it, str) else type(it).__name__)
+def test_a_large_record_round_trips_without_long_lines(tmp_path: Path, kind: Kind, record: Record) -> None:
     log = Journal(tmp_path, NAME, kind)
     log.append(record)
     log.append(record)
@@ -90,12 +87,12 @@ def test_a_large_record_is_read_back_whole_though_no_line_is_long(
         assert msgspec.structs.replace(found, log=None, part=None, machine=None, writer=None) == record
 
 
-def test_a_large_body_is_the_calls_file_byte_for_byte(tmp_path: Path) -> None:
+def test_a_large_body_is_stored_byte_for_byte_in_its_own_file(tmp_path: Path) -> None:
     Journal(tmp_path, NAME, "wire").append(request(BIG))
     assert (tmp_path / f"{NAME}.bodies" / "01a3").read_bytes() == BIG.encode()
 
 
-def test_a_large_exchange_keeps_its_messages_under_its_number(tmp_path: Path) -> None:
+def test_a_large_exchange_stores_its_messages_in_a_file_named_by_its_number(tmp_path: Path) -> None:
     Journal(tmp_path, NAME, "exchange").append(exchange("x", "a" * SPILL_BYTES, number=7))
     [line] = (tmp_path / f"{NAME}.jsonl").read_bytes().splitlines()
     assert msgspec.json.decode(line)["messages_file"] == f"{NAME}.bodies/7.jsonl"
@@ -105,10 +102,10 @@ ELSEWHERE = ["/etc/passwd", "../x.bodies/y", "a.bodies/../../etc/passwd", "x", "
 
 
 @pytest.mark.parametrize("file", ELSEWHERE)
-def test_a_log_cannot_lead_us_to_a_file_elsewhere(tmp_path: Path, file: str) -> None:
+def test_a_messages_file_outside_the_bodies_folder_is_rejected(tmp_path: Path, file: str) -> None:
     hostile = msgspec.structs.replace(exchange("x"), messages_file=file)
     with pytest.raises(SourceError, match="not one of its bodies"):
-        gather(hostile, tmp_path)
+        decode(encode(hostile), "exchange", tmp_path)
 
 
 def test_a_missing_body_is_damage(tmp_path: Path) -> None:
@@ -132,7 +129,7 @@ def sealed_log(folder: Path, lines: int) -> tuple[bytes, Path]:
     return plain, folder / f"{NAME}.jsonl.zst"
 
 
-def test_a_sealed_part_holds_the_same_bytes_and_places(tmp_path: Path) -> None:
+def test_a_sealed_part_keeps_the_same_bytes_and_offsets(tmp_path: Path) -> None:
     plain, sealed = sealed_log(tmp_path, 100)
     assert not (tmp_path / f"{NAME}.jsonl").exists()
     for entry in entries(sealed):
@@ -151,7 +148,7 @@ def test_a_sealed_part_can_be_unpacked_by_any_zstd(tmp_path: Path) -> None:
 
 @settings(max_examples=30)
 @given(st.data())
-def test_any_piece_of_a_sealed_part_can_be_read(
+def test_any_byte_range_of_a_sealed_part_can_be_read(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
     folder = tmp_path_factory.mktemp("log")
@@ -161,7 +158,7 @@ def test_any_piece_of_a_sealed_part_can_be_read(
     assert read_at(sealed, offset, length) == plain[offset : offset + length]
 
 
-def test_a_sealed_part_whose_end_is_missing_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
+def test_a_truncated_sealed_part_is_read_up_to_the_cut(tmp_path: Path) -> None:
     _, sealed = sealed_log(tmp_path, 10)
     sealed.write_bytes(sealed.read_bytes()[:-12])
     report = verify_file(sealed)
@@ -169,7 +166,7 @@ def test_a_sealed_part_whose_end_is_missing_is_read_as_far_as_it_goes(tmp_path: 
     assert [bad.reason for bad in report.damage] == ["the end of the sealed file is missing"]
 
 
-def test_what_is_not_sealed_by_us_is_damage_not_a_crash(tmp_path: Path) -> None:
+def test_an_invalid_sealed_file_is_reported_as_damage(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl.zst"
     for content in (b"", b"rubbish" * 100, b"\x28\xb5\x2f\xfd" + b"\xff" * 50):
         path.write_bytes(content)
@@ -179,14 +176,14 @@ def test_what_is_not_sealed_by_us_is_damage_not_a_crash(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- verify
 
 
-def test_a_torn_end_is_reported_and_is_no_damage(tmp_path: Path) -> None:
+def test_a_torn_last_line_is_reported_but_is_not_damage(tmp_path: Path) -> None:
     path = tmp_path / "theirs.jsonl"
     path.write_bytes(b'{"type":"user"}\n{"type":"assis')
     report = verify_file(path)
     assert (report.records, report.torn_bytes, report.damage) == (1, 14, [])
 
 
-def test_damage_has_its_line_offset_and_reason(tmp_path: Path) -> None:
+def test_damage_reports_line_offset_length_and_reason(tmp_path: Path) -> None:
     path = tmp_path / "theirs.jsonl"
     path.write_bytes(b'{"a":1}\n\0\0\0\n{"b":2}\n[3]\n')
     report = verify_file(path)
@@ -197,7 +194,7 @@ def test_damage_has_its_line_offset_and_reason(tmp_path: Path) -> None:
     ]
 
 
-def test_a_record_of_ours_whose_fields_do_not_fit_is_damage(tmp_path: Path) -> None:
+def test_a_record_with_invalid_fields_is_damage(tmp_path: Path) -> None:
     log = Journal(tmp_path, NAME, "exchange")
     log.append(start())
     log.append(Unknown(b'{"type":"exchange","v":1,"exchange":"one"}'))
@@ -206,7 +203,7 @@ def test_a_record_of_ours_whose_fields_do_not_fit_is_damage(tmp_path: Path) -> N
     assert "exchange" in bad.reason or "session_id" in bad.reason
 
 
-def test_a_line_over_64_mb_is_reported_and_the_next_one_read(tmp_path: Path) -> None:
+def test_a_line_over_64_mb_is_reported_and_reading_continues(tmp_path: Path) -> None:
     path = tmp_path / "big.jsonl"
     with path.open("wb") as file:
         file.write(b'{"a":1}\n{"b":"')
@@ -218,7 +215,7 @@ def test_a_line_over_64_mb_is_reported_and_the_next_one_read(tmp_path: Path) -> 
     assert [bad.reason for bad in report.damage] == [f"a line of {(65 << 20) + 8:,} bytes"]
 
 
-def test_what_is_no_file_is_reported_not_read(tmp_path: Path) -> None:
+def test_verify_reports_paths_that_are_not_regular_files(tmp_path: Path) -> None:
     fifo = tmp_path / "fifo.jsonl"
     os.mkfifo(fifo)
     assert [bad.reason for bad in verify_file(fifo).damage] == ["not a regular file"]
@@ -227,7 +224,7 @@ def test_what_is_no_file_is_reported_not_read(tmp_path: Path) -> None:
     ]
 
 
-def test_a_folder_is_searched_for_logs_and_links_are_not_followed(tmp_path: Path) -> None:
+def test_log_files_searches_folders_and_ignores_symlinks(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     for name in ("x.jsonl", "a/y.jsonl", "a/y.p2.jsonl.zst", "a/y.jsonl.live", "a/notes.txt"):
         (tmp_path / name).touch()
@@ -237,7 +234,7 @@ def test_a_folder_is_searched_for_logs_and_links_are_not_followed(tmp_path: Path
     assert found == ["x.jsonl", "a/y.jsonl", "a/y.jsonl.live", "a/y.p2.jsonl.zst"]
 
 
-def test_a_summary_adds_the_files_up(tmp_path: Path) -> None:
+def test_the_summary_adds_up_all_reports(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(b'{"a":1}\n{"b"')
     (tmp_path / "b.jsonl").write_bytes(b"rubbish\n{}\n")
     report = summary([verify_file(path) for path in log_files(tmp_path)])
@@ -246,15 +243,13 @@ def test_a_summary_adds_the_files_up(tmp_path: Path) -> None:
 
 @settings(max_examples=200)
 @given(st.lists(st.binary(max_size=40).map(lambda it: it.replace(b"\n", b"")), max_size=8))
-def test_no_file_is_fatal_and_every_line_is_accounted_for(
+def test_any_file_is_read_without_error_and_every_line_is_reported(
     tmp_path_factory: pytest.TempPathFactory, lines: list[bytes]
 ) -> None:
     path = tmp_path_factory.mktemp("v") / "f.jsonl"
     path.write_bytes(b"\n".join(lines))
     seen = {item.line for item in entries(path)}
-    solid = {
-        number for number, line in enumerate(lines, 1) if line.removeprefix(b"\xef\xbb\xbf").strip(b" \t\r")
-    }
+    solid = {number for number, line in enumerate(lines, 1) if line.removeprefix(b"\xef\xbb\xbf").strip(b" \t\r")}
     assert solid <= seen
     assert all(isinstance(item, JsonEntry | Damage | Torn) for item in entries(path))
 
@@ -262,7 +257,7 @@ def test_no_file_is_fatal_and_every_line_is_accounted_for(
 # ---------------------------------------------------------------- small files that many share
 
 
-def test_a_shared_file_ends_a_line_that_was_torn(tmp_path: Path) -> None:
+def test_append_shared_terminates_a_torn_line(tmp_path: Path) -> None:
     path = tmp_path / "home" / "facts.jsonl"
     append_shared(path, b'{"a":1}')
     with path.open("ab") as file:
@@ -272,7 +267,7 @@ def test_a_shared_file_ends_a_line_that_was_torn(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_many_processes_share_a_file(tmp_path: Path) -> None:
+def test_concurrent_processes_can_append_to_a_shared_file(tmp_path: Path) -> None:
     path = tmp_path / "facts.jsonl"
     children = []
     for name in range(8):
@@ -310,23 +305,23 @@ HARMFUL = [
 
 
 @pytest.mark.parametrize("outside", HARMLESS)
-def test_a_harmless_id_is_its_own_name(outside: str) -> None:
+def test_a_safe_id_is_used_as_the_file_name(outside: str) -> None:
     assert safe_name(outside) == outside
 
 
 @pytest.mark.parametrize("outside", HARMFUL)
-def test_any_other_id_is_named_by_its_hash(outside: str) -> None:
+def test_an_unsafe_id_is_replaced_by_a_hash(outside: str) -> None:
     assert safe_name(outside) != outside
     assert safe_name(safe_name(outside)) == safe_name(outside)
 
 
 @given(st.text())
-def test_a_name_is_one_plain_part_of_a_path(outside: str) -> None:
+def test_a_safe_name_is_a_single_path_component(outside: str) -> None:
     part = part_of(Path("/logs") / f"{safe_name(outside)}.jsonl")
     assert part == PartFile(Path("/logs"), safe_name(outside))
 
 
-def test_a_folder_that_cannot_be_used_is_one_clear_line(tmp_path: Path) -> None:
+def test_an_unusable_log_folder_raises_a_one_line_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StoreError, match=r"^cannot write to .*/file/logs: .*; choose another folder$"):
         prepare_log_folder(tmp_path / "file" / "logs")
@@ -334,7 +329,7 @@ def test_a_folder_that_cannot_be_used_is_one_clear_line(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "logs").iterdir()] == [".gitignore"]
 
 
-def test_the_key_is_made_once_however_many_start_at_once(tmp_path: Path) -> None:
+def test_concurrent_processes_create_one_install_key(tmp_path: Path) -> None:
     home = tmp_path / "home"
     children = []
     for _ in range(8):
@@ -351,13 +346,13 @@ def test_the_key_is_made_once_however_many_start_at_once(tmp_path: Path) -> None
     assert (home / "key").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_key_of_the_wrong_size_is_refused(tmp_path: Path) -> None:
+def test_an_install_key_of_the_wrong_size_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "key").write_bytes(b"short")
     with pytest.raises(StoreError, match="5 bytes"):
         install_key(tmp_path)
 
 
-def test_an_exchange_names_its_file_by_its_number_even_if_another_process_took_it(tmp_path: Path) -> None:
+def test_exchanges_of_two_writers_with_the_same_number_get_separate_body_files(tmp_path: Path) -> None:
     one, two = (Journal(tmp_path, NAME, "exchange") for _ in range(2))
     one.append(exchange("x", "a" * SPILL_BYTES))
     two.append(exchange("y", "b" * SPILL_BYTES))
@@ -374,14 +369,14 @@ FOREIGN = [
 
 
 @pytest.mark.parametrize(("folder", "pattern", "agent"), FOREIGN)
-def test_a_session_file_of_another_agent_is_read_as_what_it_is(folder: str, pattern: str, agent: str) -> None:
+def test_read_session_recognizes_session_files_of_other_agents(folder: str, pattern: str, agent: str) -> None:
     path = sorted((DATA / folder).rglob(pattern))[0]
     read = read_session(path)
     assert (read.agent, bool(read.turns), read.usage.output_tokens > 0) == (agent, True, True)
 
 
-def test_a_file_of_nobody_is_no_session(tmp_path: Path) -> None:
+def test_read_session_rejects_a_file_that_is_not_a_session(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("hello")
-    with pytest.raises(SourceError, match="not a log of a session"):
+    with pytest.raises(SourceError, match="not a session"):
         read_session(path)

@@ -46,7 +46,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("now", "was", "goes_on", "tokens"), CASES)
-def test_the_share_of_an_exchange(
+def test_share_computes_the_tokens_and_cost_of_one_exchange(
     now: Result, was: Counters | None, goes_on: bool, tokens: int | None
 ) -> None:
     found = share(now, was, goes_on=goes_on)
@@ -58,12 +58,12 @@ def test_the_share_of_an_exchange(
     assert not found.inherited
 
 
-def test_sub_agents_are_the_exchanges_own_though_usage_does_not_know_them() -> None:
+def test_counters_above_usage_belong_to_the_exchange_when_sub_agents_ran() -> None:
     found = share(result(15, 7), None, work=Work(has_agents=True))
     assert (found.cost_usd, found.cost_from) == (1.5, "own")
 
 
-def test_a_client_that_does_not_count_by_model_counts_within_its_process() -> None:
+def test_clients_without_per_model_counters_use_differences_within_a_process() -> None:
     now, was = Result(total_cost_usd=3, duration_api_ms=30), Counters(1, 10)
     assert share(now, was) == Share(2, 20, None, "difference")
     assert share(now, Counters(1, 10, heard=False)) == Share(3, 30, None, "own")
@@ -71,7 +71,7 @@ def test_a_client_that_does_not_count_by_model_counts_within_its_process() -> No
     assert share(Result(), None) == Share(None, None, None)
 
 
-def test_the_cost_of_a_run_that_stands_beside_the_sessions_is_its_own() -> None:
+def test_a_run_cost_reported_beside_the_session_total_is_used() -> None:
     now = Result(cost_usd=0.05, total_cost=0.12)
     assert share(now, None) == share(now, Counters(0.07)) == Share(0.05, None, None, "own")
     assert counters_of(now).cost_usd == 0.12

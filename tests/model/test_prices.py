@@ -49,7 +49,7 @@ RATES = [
 
 
 @pytest.mark.parametrize(("model", "dollars"), RATES)
-def test_a_model_has_the_price_of_its_vendors_list(model: str, dollars: float) -> None:
+def test_model_prices_match_the_vendor_price_lists(model: str, dollars: float) -> None:
     assert usd(BOTH, model) == pytest.approx(dollars, rel=1e-9)
 
 
@@ -76,17 +76,17 @@ SPELLINGS = [
 
 
 @pytest.mark.parametrize(("spelling", "model"), SPELLINGS)
-def test_a_model_costs_the_same_however_its_name_is_spelled(spelling: str, model: str) -> None:
+def test_every_spelling_of_a_model_name_has_the_same_price(spelling: str, model: str) -> None:
     assert price(BOTH, spelling) == price(BOTH, model) != price(BOTH, "unknown")
 
 
-def test_spellings_have_one_canonical_name() -> None:
+def test_all_spellings_of_a_model_have_one_canonical_name() -> None:
     names = ["claude-sonnet-4-5-20250929", "anthropic/claude-sonnet-4.5", "claude-sonnet-4-5"]
     assert {canonical(name) for name in names} == {"anthropic/claude-sonnet-4-5"}
     assert canonical("claude-fake-1") is None
 
 
-def test_bedrock_has_a_price_for_regions_and_one_for_global() -> None:
+def test_bedrock_has_separate_regional_and_global_prices() -> None:
     model = "anthropic.claude-sonnet-4-5-20250929-v1:0"
     assert usd(BOTH, f"global.{model}") == pytest.approx(1.80)
     for name in (model, f"us.{model}", f"eu.{model}", f"bedrock/us-east-1/{model}", f"bedrock/us.{model}"):
@@ -120,7 +120,7 @@ NOT_THE_SAME = [
 
 
 @pytest.mark.parametrize("model", NOT_THE_SAME, ids=lambda it: it[:40])
-def test_a_name_that_only_looks_alike_is_unknown(model: str) -> None:
+def test_a_similar_model_name_is_unknown(model: str) -> None:
     assert price(BOTH, model) == Cost(nano_usd=None, reason="unknown model")
 
 
@@ -129,7 +129,7 @@ def test_without_a_model_there_is_no_price(model: str | None) -> None:
     assert price(BOTH, model) == Cost(nano_usd=None, reason="no model")
 
 
-def test_a_cost_names_the_day_of_its_price() -> None:
+def test_a_cost_includes_the_price_date() -> None:
     assert price(BOTH, "gpt-5").price_date == price_date() == json.loads(SNAPSHOT.read_text())["date"]
     assert price(BOTH, "gpt-5").reason is None
 
@@ -137,7 +137,7 @@ def test_a_cost_names_the_day_of_its_price() -> None:
 # ---------------------------------------------------------------- what is billed
 
 
-def test_tokens_of_the_cache_have_rates_of_their_own() -> None:
+def test_cache_tokens_have_separate_rates() -> None:
     def cost(**tokens: int) -> int | None:
         return price(Usage(**tokens), "claude-haiku-4-5").nano_usd
 
@@ -149,12 +149,12 @@ def test_tokens_of_the_cache_have_rates_of_their_own() -> None:
     assert cost(cache_write_tokens=1000, cache_write_1h_tokens=400) == 750_000 + 800_000
 
 
-def test_without_a_rate_of_their_own_cached_tokens_are_billed_as_input() -> None:
+def test_cached_tokens_without_a_separate_rate_are_billed_as_input() -> None:
     assert usd(Usage(cache_read_tokens=MILLION), "gpt-5-pro") == 15
     assert usd(Usage(cache_write_tokens=1000, cache_write_1h_tokens=500), "gpt-5") == pytest.approx(0.00125)
 
 
-def test_a_long_context_costs_more_and_all_that_is_read_counts() -> None:
+def test_long_context_prices_apply_by_total_input_including_cache() -> None:
     model = "claude-sonnet-4-5"
     assert usd(Usage(input_tokens=200_001), "claude-sonnet-4-20250514") == pytest.approx(1.200006)
     assert usd(Usage(input_tokens=200_000), model) == pytest.approx(0.60)
@@ -164,7 +164,7 @@ def test_a_long_context_costs_more_and_all_that_is_read_counts() -> None:
     assert usd(Usage(output_tokens=MILLION), model) == 15
 
 
-def test_nothing_used_of_a_known_model_costs_nothing() -> None:
+def test_zero_usage_of_a_known_model_costs_zero() -> None:
     assert price(Usage(), "gpt-5").nano_usd == 0
     assert price(Usage(), "who-knows").nano_usd is None
 
@@ -176,7 +176,7 @@ def test_nothing_used_of_a_known_model_costs_nothing() -> None:
     st.integers(0, 10**12),
     st.integers(0, 100),
 )
-def test_a_sum_is_exact(given_: int, out: int, read: int, write: int, percent: int) -> None:
+def test_a_price_is_exact_to_half_a_nanodollar(given_: int, out: int, read: int, write: int, percent: int) -> None:
     hour = write * percent // 100
     usage = Usage(
         input_tokens=given_,
@@ -196,7 +196,7 @@ def test_a_sum_is_exact(given_: int, out: int, read: int, write: int, percent: i
 # ---------------------------------------------------------------- tiers
 
 
-def test_a_tier_has_a_price_of_its_own() -> None:
+def test_each_service_tier_has_its_own_price() -> None:
     usual = price(BOTH, "gpt-5").nano_usd
     assert usual
     assert price(BOTH, "gpt-5", tier="batch").nano_usd == usual // 2
@@ -206,27 +206,25 @@ def test_a_tier_has_a_price_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("tier", [None, "", "standard", "default", "auto", "on_demand", "ON_DEMAND"])
-def test_vendors_have_many_words_for_the_usual_price(tier: str | None) -> None:
+def test_all_names_of_the_standard_tier_have_the_standard_price(tier: str | None) -> None:
     assert price(BOTH, "gpt-5", tier=tier) == price(BOTH, "gpt-5")
 
 
-@pytest.mark.parametrize(
-    ("model", "tier"), [("claude-haiku-4-5", "priority"), ("gpt-5", "scale"), ("o1", "\u202e")]
-)
-def test_a_tier_without_a_list_price_is_unknown(model: str, tier: str) -> None:
+@pytest.mark.parametrize(("model", "tier"), [("claude-haiku-4-5", "priority"), ("gpt-5", "scale"), ("o1", "\u202e")])
+def test_a_tier_without_a_list_price_has_unknown_cost(model: str, tier: str) -> None:
     assert price(BOTH, model, tier=tier) == Cost(nano_usd=None, reason="no price for tier")
 
 
 # ---------------------------------------------------------------- time
 
 
-def test_a_price_is_that_of_its_day() -> None:
+def test_a_response_is_priced_by_its_date() -> None:
     assert usd(BOTH, "o3", datetime(2025, 5, 1, tzinfo=UTC)) == pytest.approx(1.0 + 4.0)
     assert usd(BOTH, "o3", datetime(2026, 5, 1, tzinfo=UTC)) == pytest.approx(0.2 + 0.8)
     assert usd(BOTH, "o3") == pytest.approx(0.2 + 0.8)
 
 
-def test_a_day_begins_at_midnight_in_utc() -> None:
+def test_price_periods_change_at_midnight_utc() -> None:
     large = Usage(input_tokens=300_000)
     last = datetime(2026, 3, 12, 23, 59, 59)  # noqa: DTZ001 - without a zone it is UTC
     assert usd(large, "claude-opus-4-6", last) == pytest.approx(3.0)  # the long-context price ended that day
@@ -236,19 +234,19 @@ def test_a_day_begins_at_midnight_in_utc() -> None:
     assert usd(large, "claude-opus-4-6", datetime(2026, 3, 12, 16, 0, tzinfo=west)) == pytest.approx(1.5)
 
 
-def test_a_tier_is_unknown_where_only_the_later_price_is_known() -> None:
+def test_a_tier_is_unpriced_before_its_first_price_period() -> None:
     early, late = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 4, 1, tzinfo=UTC)
     assert price(BOTH, "claude-opus-4-6", early, "batch").reason == "no price for tier"
     assert usd(BOTH, "claude-opus-4-6", late, "batch") == pytest.approx(1.5)
 
 
-def test_prices_by_the_hour() -> None:
+def test_prices_can_depend_on_the_hour() -> None:
     day = datetime(2025, 6, 1, tzinfo=UTC)
     assert usd(BOTH, "deepseek-chat", day + timedelta(hours=12)) == pytest.approx(0.027 + 0.11)
     assert usd(BOTH, "deepseek-chat", day + timedelta(hours=20)) == pytest.approx(0.0135 + 0.055)
 
 
-def test_hours_may_go_over_midnight() -> None:
+def test_price_hours_may_span_midnight() -> None:
     night = Period(since="2026-01-01", hours="16:30-00:30", bands=())
     held = [hour for hour in range(24) if night.holds(datetime(2026, 6, 1, hour, 29, tzinfo=UTC))]
     assert held == [0, 17, 18, 19, 20, 21, 22, 23]
@@ -266,23 +264,39 @@ def test_the_snapshot_is_well_formed() -> None:
     assert numbers == set(range(len(told["models"])))
     for model in told["models"]:
         assert "standard" in model
-        rates = [
-            rate for periods in model.values() for _, _, bands in periods for band in bands for rate in band
-        ]
+        rates = [rate for periods in model.values() for _, _, bands in periods for band in bands for rate in band]
         assert all(isinstance(rate, int) and rate >= 0 for rate in rates)
-        assert all(
-            bands[0][0] == 0 and bands == sorted(bands) for periods in model.values() for *_, bands in periods
-        )
+        assert all(bands[0][0] == 0 and bands == sorted(bands) for periods in model.values() for *_, bands in periods)
 
 
-def test_price_is_loaded_only_when_asked_for() -> None:
+def test_the_price_function_is_imported_lazily() -> None:
     code = "import sys, agent_logger; print('agent_logger.model.prices' in sys.modules, agent_logger.price.__module__)"
     told = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
     assert told.split() == ["False", "agent_logger.model.prices"]
     assert "price" in dir(agent_logger)
 
 
-def test_the_page_tells_the_truth() -> None:
+def test_the_examples_in_the_prices_page_pass() -> None:
     told = doctest.testfile(str(ROOT / "docs" / "prices.md"), module_relative=False)
     assert told.attempted
     assert not told.failed
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        ("claude-sonnet-4.5", "anthropic/claude-sonnet-4-5"),  # GitHub's spelling
+        ("openrouter/anthropic/claude-sonnet-4.5", "anthropic/claude-sonnet-4-5"),
+        ("moonshot/kimi-k2-thinking", "moonshotai/kimi-k2-thinking"),
+        ("kimi-k2-0905-preview", "moonshotai/kimi-k2-0905-preview"),
+        ("xai/grok-4", "x-ai/grok-4"),
+        ("grok-code-fast-1", "x-ai/grok-code-fast-1"),
+        ("kimi-for-coding", None),  # an alias of a plan, with no price of its own
+        ("moonshotai/kimi-k2", None),  # several models were called so
+        ("kilo/anthropic/claude-sonnet-4.5", None),  # a gateway may have prices of its own
+        ("github_copilot/gpt-5", None),
+        ("unknown/claude-sonnet-4.5x", None),
+    ],
+)
+def test_a_model_of_a_coding_agent_is_priced_where_its_name_is_certain(model: str, name: str | None) -> None:
+    assert canonical(model) == name

@@ -21,11 +21,12 @@ PAIRS: list[tuple[Kind, Record, bytes]] = [
             witness="sdk",
             log="01a1",
             part="01a2",
-            machine="laptop",
+            machine="9f86d081884c7d65",
             writer=r.Writer(pid=7, started="2026-11-15T08:45:31.000Z", version="0.1.0"),
+            mac="v1:5e88",
         ),
-        b'{"type":"session_start","v":1,"log":"01a1","part":"01a2","machine":"laptop",'
-        b'"writer":{"pid":7,"started":"2026-11-15T08:45:31.000Z","version":"0.1.0"},'
+        b'{"type":"session_start","v":1,"log":"01a1","part":"01a2","machine":"9f86d081884c7d65",'
+        b'"writer":{"pid":7,"started":"2026-11-15T08:45:31.000Z","version":"0.1.0"},"mac":"v1:5e88",'
         b'"session_id":"1f320356","ts":"2026-11-15T08:45:32.000Z","model":"claude-haiku-4-5","cwd":"/work",'
         b'"tools_available":["Bash"],"permission_mode":"default","witness":"sdk"}',
     ),
@@ -234,7 +235,7 @@ IDS = [f"{kind}-{r.tag(record)}" for kind, record, _ in PAIRS]
 
 
 @pytest.mark.parametrize(("kind", "record", "line"), PAIRS, ids=IDS)
-def test_a_record_is_written_as_its_line_and_read_back(kind: Kind, record: Record, line: bytes) -> None:
+def test_a_record_is_encoded_as_its_line_and_decoded_back(kind: Kind, record: Record, line: bytes) -> None:
     assert r.encode(record) == line
     assert r.decode(line, kind) == record
 
@@ -244,7 +245,7 @@ def test_every_record_type_has_a_line_in_the_table() -> None:
 
 
 @pytest.mark.parametrize(("kind", "record", "line"), PAIRS, ids=IDS)
-def test_the_first_line_tells_the_kind_of_its_log(kind: Kind, record: Record, line: bytes) -> None:
+def test_the_first_line_identifies_the_kind_of_log(kind: Kind, record: Record, line: bytes) -> None:
     if type(record) not in (r.Gap, r.Recovered, r.Large):  # they stand in every log, and first in none
         assert r.kind_of(line) == kind
 
@@ -261,11 +262,11 @@ UNKNOWN = [
 
 @pytest.mark.parametrize("line", UNKNOWN)
 @pytest.mark.parametrize("kind", r.KINDS)
-def test_what_is_not_known_survives_byte_for_byte(line: bytes, kind: Kind) -> None:
+def test_unknown_records_round_trip_byte_for_byte(line: bytes, kind: Kind) -> None:
     assert r.encode(r.decode(line, kind)) == line
 
 
-def test_a_message_of_an_agent_is_not_taken_for_a_record_of_another_log() -> None:
+def test_a_transcript_line_is_not_decoded_as_a_wire_record() -> None:
     line = b'{"type":"request","uuid":"1"}'
     assert r.decode(line, "transcript") == r.Unknown(line)
 
@@ -274,7 +275,7 @@ BROKEN = [b'{"type":"gap","v":1}', b'{"type":"request","v":1,"seq":"one"}', b'{"
 
 
 @pytest.mark.parametrize("line", BROKEN)
-def test_a_broken_record_is_refused_not_guessed(line: bytes) -> None:
+def test_a_malformed_record_raises_an_error(line: bytes) -> None:
     with pytest.raises(msgspec.MsgspecError):
         r.decode(line, "wire" if b"request" in line else "exchange")
 
@@ -298,7 +299,7 @@ SEED_REQUEST = (
 )
 
 
-def test_a_log_in_the_form_of_the_specification_is_lifted() -> None:
+def test_records_of_format_version_0_are_upgraded() -> None:
     start = r.decode(SEED_START, "exchange")
     assert isinstance(start, r.SessionStart)
     assert (start.v, start.witness) == (r.VERSION, None)
@@ -312,24 +313,24 @@ def test_a_log_in_the_form_of_the_specification_is_lifted() -> None:
     assert request.fingerprint is None
 
 
-def test_every_older_version_has_a_way_up() -> None:
+def test_every_older_version_has_an_upgrade() -> None:
     assert sorted(r.LIFTS) == list(range(r.VERSION))
 
 
 @given(st.binary())
-def test_bytes_survive_as_text(data: bytes) -> None:
+def test_any_bytes_round_trip_as_text(data: bytes) -> None:
     text, encoding = r.as_text(data)
     assert r.as_bytes(text, encoding) == data
     assert msgspec.json.decode(msgspec.json.encode(text)) == text
 
 
-def test_half_a_character_is_written_as_it_is_and_read_as_one_that_is_missing() -> None:
+def test_a_lone_surrogate_is_written_unchanged_and_read_as_a_replacement_character() -> None:
     line = r.encode(r.Resume(session_id="a\ud800", ts="t"))
     assert line == b'{"type":"resume","v":1,"session_id":"a\\ud800","ts":"t"}'
     assert r.decode(line, "exchange") == r.Resume(session_id="a\ufffd", ts="t")
 
 
-def test_half_a_character_beside_a_verbatim_value_is_written() -> None:
+def test_a_lone_surrogate_beside_a_raw_value_is_written() -> None:
     message = r.Message(source="tool", type="result", ts="t", output="\udc00", input=msgspec.Raw(b'{"b": 1}'))
     line = r.encode(r.LiveMessage(id="x", message=message))
     assert b'"input":{"b":1}' in line

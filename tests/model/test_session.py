@@ -36,38 +36,38 @@ SESSION = Session(
 )
 
 
-def test_what_was_billed_holds_sub_agents_and_side_calls() -> None:
+def test_session_usage_and_cost_include_sub_agents_and_side_calls() -> None:
     assert SESSION.usage == usage(1 + 2 + 5 + 4 + 10)
     assert SESSION.cost == Cost(nano_usd=22, price_date="2026-11-01")
 
 
-def test_a_response_that_was_copied_counts_once() -> None:
+def test_a_copied_response_counts_once() -> None:
     copied = Exchange(number=3, turns=[turn("a", 1), turn("b", 5)])
     session = Session(id="x", exchanges=[*SESSION.exchanges, copied])
     assert session.usage == usage(1 + 2 + 5 + 4)
 
 
-def test_responses_without_an_id_count_one_by_one() -> None:
+def test_responses_without_an_id_count_separately() -> None:
     assert Exchange(number=1, turns=[turn(None, 1), turn(None, 1)]).usage == usage(2)
 
 
-def test_context_is_the_size_of_the_last_and_of_the_largest_request_of_the_main_thread() -> None:
+def test_context_tokens_are_the_last_and_the_largest_request_of_the_main_thread() -> None:
     assert SESSION.context_tokens == usage(4).context_tokens == 32
     assert SESSION.peak_context_tokens == usage(5).context_tokens == 40
 
 
-def test_a_session_without_turns_says_so_instead_of_zero() -> None:
+def test_a_session_without_turns_has_no_context_size_and_no_cost() -> None:
     empty = Session(id="x")
     assert (empty.context_tokens, empty.peak_context_tokens, empty.cost.nano_usd) == (None, None, None)
     assert (empty.usage, empty.threads, empty.witnesses) == (Usage(), [], frozenset())
 
 
-def test_threads_and_witnesses_are_those_of_the_turns() -> None:
+def test_session_threads_and_witnesses_come_from_its_turns() -> None:
     assert SESSION.threads == ["main", "agent:x", "side"]
     assert SESSION.witnesses == {"transcript"}
 
 
-def test_an_unknown_price_is_not_nothing() -> None:
+def test_unknown_prices_are_counted_and_not_treated_as_zero() -> None:
     known, unknown = Cost(nano_usd=5), Cost(nano_usd=None, reason="no price for made-up-1")
     total = Cost.total([known, unknown, unknown])
     assert (total.nano_usd, total.unpriced, total.reason) == (5, 2, "no price for made-up-1")
@@ -77,15 +77,15 @@ def test_an_unknown_price_is_not_nothing() -> None:
 
 
 @given(st.lists(st.integers(0, 10**12), min_size=1))
-def test_money_adds_up_exactly(amounts: list[int]) -> None:
+def test_cost_totals_are_exact(amounts: list[int]) -> None:
     assert Cost.total(Cost(nano_usd=it) for it in amounts).nano_usd == sum(amounts)
 
 
-def test_usage_of_a_counter_is_a_difference() -> None:
+def test_usage_values_can_be_subtracted() -> None:
     assert usage(5) - usage(3) == usage(2)
 
 
-def test_a_tool_call_is_a_use_and_its_result() -> None:
+def test_a_tool_call_combines_a_tool_use_with_its_result() -> None:
     use = Block(kind="tool_use", id="t1", name="Bash", input={"command": "ls"}, at=T1)
     result = Block(kind="tool_result", id="t1", text="poem.md", is_error=True, at=T2)
     [call] = turn("a", 1, "main", use, result).tool_calls
@@ -93,7 +93,7 @@ def test_a_tool_call_is_a_use_and_its_result() -> None:
     assert (call.started, call.ended, call.thread) == (T1, T2, "main")
 
 
-def test_a_use_without_result_and_a_result_without_use_are_kept() -> None:
+def test_unmatched_tool_uses_and_tool_results_are_listed() -> None:
     use = Block(kind="tool_use", id="t1", name="Read", input={})
     orphan = Block(kind="tool_result", id="t2", text="late")
     nameless = Block(kind="tool_result", text="nameless")
@@ -105,7 +105,7 @@ def test_a_use_without_result_and_a_result_without_use_are_kept() -> None:
     ]
 
 
-def test_files_are_the_paths_tools_were_given() -> None:
+def test_session_files_are_the_paths_in_tool_inputs() -> None:
     blocks = [
         Block(kind="tool_use", id="1", name="Write", input={"file_path": "/a"}),
         Block(kind="tool_use", id="2", name="Read", input={"file_path": "/b"}),
@@ -126,5 +126,5 @@ def test_files_are_the_paths_tools_were_given() -> None:
         ("Made-up", "other"),
     ],
 )
-def test_tools_are_sorted_by_what_they_do(name: str, kind: ToolKind) -> None:
+def test_tool_kind_classifies_tools_by_name(name: str, kind: ToolKind) -> None:
     assert tool_kind(name) == kind

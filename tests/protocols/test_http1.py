@@ -31,17 +31,15 @@ def fed(stream: bytes, size: int) -> tuple[bytes, list[bytes], ChunkedBody, byte
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 4096])
-def test_chunks_do_not_depend_on_how_they_arrive(size: int) -> None:
+def test_chunked_bodies_parse_the_same_for_any_read_size(size: int) -> None:
     forwarded, chunks, body, rest = fed(CHUNKS + b"next", size)
     assert (forwarded, chunks, rest) == (CHUNKS, [b"hello", b" ", b"world"], b"next")
     assert (body.done, body.error, body.trailers) == (True, "", b"X-Sum: 1\r\nX-Sum: 2\r\n")
 
 
 @pytest.mark.parametrize("size", [1, 2, 4096])
-@pytest.mark.parametrize(
-    "bad", [b"x\r\n", b"5\nhello", b"5\r\nhelloworld", b"0\r\nno colon\r\n", b"5;\r\nhello"]
-)
-def test_nothing_of_a_bad_line_is_forwarded(bad: bytes, size: int) -> None:
+@pytest.mark.parametrize("bad", [b"x\r\n", b"5\nhello", b"5\r\nhelloworld", b"0\r\nno colon\r\n", b"5;\r\nhello"])
+def test_a_malformed_chunk_line_is_not_forwarded(bad: bytes, size: int) -> None:
     forwarded, _, body, _ = fed(b"2\r\nok\r\n" + bad, size)
     assert body.error
     assert (b"2\r\nok\r\n" + bad).startswith(forwarded)
@@ -59,7 +57,7 @@ def test_a_head_ends_at_the_empty_line() -> None:
         head_end(b"GET / HTTP/1.1\nHost: x")
 
 
-def test_a_head_is_forwarded_without_what_is_between_two_peers() -> None:
+def test_hop_by_hop_headers_are_not_forwarded() -> None:
     raw = (
         b"GET /p HTTP/1.1\r\nhost:  a\r\nConnection: x-gone, Keep-Alive\r\nX-Gone: 1\r\nTE: trailers\r\n"
         b"Kept:  as\tit is \r\nkeep-alive: 5\r\nTrailer: X\r\nProxy-Connection: a\r\nProxy-Authorization: b\r\n\r\n"
@@ -69,7 +67,7 @@ def test_a_head_is_forwarded_without_what_is_between_two_peers() -> None:
     assert head.forwarded(b"GET /q HTTP/1.1", host=b"b") == expected
 
 
-def test_a_host_is_replaced_however_it_is_padded() -> None:
+def test_the_host_header_is_replaced_with_any_padding() -> None:
     head = RequestHead(b"GET / HTTP/1.1\r\nA: b\r\nhOST:" + b" " * 5000 + b"a\t\r\nC: d\r\n\r\n")
     assert head.forwarded(head.first, host=b"b") == b"GET / HTTP/1.1\r\nA: b\r\nhOST: b\r\nC: d\r\n\r\n"
 
@@ -83,7 +81,7 @@ def test_a_host_is_replaced_however_it_is_padded() -> None:
         (b"Connection: close\r\nConnection: upgrade\r\n", b"Connection: upgrade\r\n"),
     ],
 )
-def test_an_upgrade_keeps_its_headers(connection: bytes, kept: bytes) -> None:
+def test_an_upgrade_request_keeps_its_upgrade_headers(connection: bytes, kept: bytes) -> None:
     head = RequestHead(b"GET / HTTP/1.1\r\n" + connection + b"Upgrade: WebSocket\r\n\r\n")
     assert head.websocket
     forwarded = head.forwarded(head.first, upgrade=True)
@@ -109,7 +107,7 @@ def test_an_upgrade_keeps_its_headers(connection: bytes, kept: bytes) -> None:
     ],
 )
 @pytest.mark.parametrize("size", [1, 4096])
-def test_a_response_ends_where_its_head_says(
+def test_the_response_head_determines_where_the_response_ends(
     method: bytes, response: bytes, done: bool, eof: str | None, size: int
 ) -> None:
     reader = ResponseReader(method)
@@ -186,11 +184,9 @@ BYTES = [
 @settings(max_examples=3000, deadline=None)
 @given(
     st.sampled_from(SEEDS),
-    st.lists(
-        st.tuples(st.integers(0, 200), st.integers(0, 3), st.sampled_from(BYTES)), min_size=1, max_size=3
-    ),
+    st.lists(st.tuples(st.integers(0, 200), st.integers(0, 3), st.sampled_from(BYTES)), min_size=1, max_size=3),
 )
-def test_what_we_accept_h11_reads_in_the_same_way(seed: bytes, edits: list[tuple[int, int, bytes]]) -> None:
+def test_accepted_messages_parse_the_same_in_h11(seed: bytes, edits: list[tuple[int, int, bytes]]) -> None:
     data = seed
     for at, count, new in edits:
         at %= len(data) + 1

@@ -39,7 +39,7 @@ GOOD = [
 
 
 @pytest.mark.parametrize(("line", "expected"), GOOD)
-def test_what_agents_write_is_read(line: bytes, expected: list[Any]) -> None:
+def test_lines_written_by_agents_are_decoded(line: bytes, expected: list[Any]) -> None:
     assert values(line) == expected
 
 
@@ -55,17 +55,17 @@ BAD = [
     pytest.param(b'{"a":"x\0y"}', "not JSON: invalid control character at", id="NUL inside"),
     pytest.param(b"[" * 100_000, "nested too deeply", id="100,000 brackets"),
     pytest.param(b'{"a":' * 100_000, "nested too deeply", id="100,000 objects"),
-    pytest.param(b'{"a":' + b"9" * 5000 + b"}", "a number of too many digits", id="5,000 digits"),
+    pytest.param(b'{"a":' + b"9" * 5000 + b"}", "a number with too many digits", id="5,000 digits"),
     pytest.param(b"plain text", "not JSON: expecting value", id="text"),
 ]
 
 
 @pytest.mark.parametrize(("line", "reason"), BAD)
-def test_what_cannot_be_read_is_reported_with_its_place(line: bytes, reason: str) -> None:
+def test_undecodable_lines_are_reported_with_their_position(line: bytes, reason: str) -> None:
     assert read(line) == [Damage(line=7, offset=1000, length=len(line), reason=reason)]
 
 
-def test_a_line_that_was_too_long_to_keep_is_reported() -> None:
+def test_an_overlong_line_is_reported_as_damage() -> None:
     line = Line(number=3, offset=10, length=70_000_000, data=None)
     assert decode(line) == [Damage(3, 10, 70_000_000, "a line of 70,000,000 bytes")]
 
@@ -75,14 +75,14 @@ RECORDS = st.dictionaries(st.text(min_size=1, max_size=5), VALUES, min_size=1, m
 
 
 @given(st.lists(RECORDS, min_size=2, max_size=4))
-def test_records_glued_together_are_split(records: list[dict[str, Any]]) -> None:
+def test_concatenated_records_on_one_line_are_split(records: list[dict[str, Any]]) -> None:
     line = b"".join(json.dumps(record).encode() for record in records)
     assert values(line) == records
     assert b"".join(item.raw for item in read(line) if isinstance(item, JsonEntry)) == line
 
 
 @given(torn=RECORDS, whole=RECORDS, cut=st.floats(0.1, 0.9))
-def test_a_record_behind_a_torn_one_is_saved(torn: dict[str, Any], whole: dict[str, Any], cut: float) -> None:
+def test_a_record_after_a_torn_record_is_recovered(torn: dict[str, Any], whole: dict[str, Any], cut: float) -> None:
     first = json.dumps({"padding": "some text", **torn}).encode()
     first = first[: max(2, int(len(first) * cut))]
     second = json.dumps({"type": "x", **whole}).encode()
@@ -93,26 +93,25 @@ def test_a_record_behind_a_torn_one_is_saved(torn: dict[str, Any], whole: dict[s
     assert lost > 0
 
 
-def test_a_record_behind_nul_bytes_is_saved() -> None:
+def test_a_record_after_nul_bytes_is_recovered() -> None:
     assert read(b'\0\0\0{"a":1}') == [
         Damage(7, 1000, 3, "NUL bytes"),
         JsonEntry(7, 1003, {"a": 1}, b'{"a":1}'),
     ]
 
 
-def test_a_record_behind_a_torn_one_of_many_bytes_has_its_place_in_bytes() -> None:
+def test_offsets_after_a_torn_record_count_bytes_not_characters() -> None:
     torn, whole = '{"a":"üüü'.encode(), b'{"b":2}'
     damage, entry = read(torn + whole)
     assert (damage.offset, entry.offset) == (1000, 1000 + len(torn))
 
 
 @given(st.binary(max_size=200))
-def test_no_line_is_fatal_and_no_byte_is_skipped_silently(data: bytes) -> None:
+def test_any_line_is_decoded_without_error_and_every_byte_is_reported(data: bytes) -> None:
     data = data.replace(b"\n", b"")
     items = read(data)
     covered = b"".join(
-        item.raw if isinstance(item, JsonEntry) else data[item.offset - 1000 :][: item.length]
-        for item in items
+        item.raw if isinstance(item, JsonEntry) else data[item.offset - 1000 :][: item.length] for item in items
     )
     blank = str.maketrans("", "", " \t\r")
     text = data.removeprefix(b"\xef\xbb\xbf").decode("latin-1")
@@ -130,7 +129,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("line", HOSTILE)
-def test_a_hostile_line_costs_little_more_than_reading_it(line: bytes) -> None:
+def test_a_hostile_line_is_decoded_within_two_seconds(line: bytes) -> None:
     started = time.process_time()
     assert any(isinstance(item, Damage) for item in read(line))
     assert time.process_time() - started < 2

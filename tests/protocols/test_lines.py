@@ -14,9 +14,7 @@ STREAMS = [
 
 @pytest.mark.parametrize(("stream", "lines", "torn"), STREAMS)
 @pytest.mark.parametrize("size", [1, 2, 7, 4096])
-def test_lines_do_not_depend_on_how_the_stream_was_chunked(
-    stream: bytes, lines: list[bytes], torn: bytes, size: int
-) -> None:
+def test_lines_are_the_same_for_any_chunk_size(stream: bytes, lines: list[bytes], torn: bytes, size: int) -> None:
     splitter = LineSplitter()
     chunks = [stream[i : i + size] for i in range(0, len(stream), size)]
     got = [line for chunk in chunks for line in splitter.feed(chunk)]
@@ -26,7 +24,7 @@ def test_lines_do_not_depend_on_how_the_stream_was_chunked(
 
 
 @pytest.mark.parametrize("size", [1, 3, 100])
-def test_every_line_knows_its_number_and_its_place_in_the_file(size: int) -> None:
+def test_every_line_has_its_number_and_offset(size: int) -> None:
     stream = b"one\n\nthree\nfour"
     splitter = LineSplitter()
     got = [line for i in range(0, len(stream), size) for line in splitter.feed(stream[i : i + size])]
@@ -39,14 +37,14 @@ def test_every_line_knows_its_number_and_its_place_in_the_file(size: int) -> Non
 
 
 @pytest.mark.parametrize("size", [1, 5, 64])
-def test_a_line_over_the_limit_is_kept_by_its_place_alone(size: int) -> None:
+def test_a_line_over_the_limit_has_position_and_length_but_no_data(size: int) -> None:
     stream = b"ok\n" + b"x" * 20 + b"\nfine\n"
     splitter = LineSplitter(longest=8)
     got = [line for i in range(0, len(stream), size) for line in splitter.feed(stream[i : i + size])]
     assert got == [Line(1, 0, 2, b"ok"), Line(2, 3, 20, None), Line(3, 24, 4, b"fine")]
 
 
-def test_a_line_over_the_limit_takes_no_memory() -> None:
+def test_a_line_over_the_limit_is_not_held_in_memory() -> None:
     splitter = LineSplitter(longest=1000)
     for _ in range(100):
         splitter.feed(b"x" * 100)

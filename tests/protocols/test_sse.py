@@ -6,29 +6,15 @@ from agent_logger.protocols.sse import EventSplitter, ServerSentEvent
 
 STREAMS = [
     pytest.param(b"data: one\n\ndata: two\n\n", [(b"", b"one"), (b"", b"two")], id="two events"),
-    pytest.param(
-        b"event: a\ndata: 1\n\ndata: 2\n\n", [(b"a", b"1"), (b"", b"2")], id="a name is for one event"
-    ),
-    pytest.param(
-        b"event: a\r\ndata: 1\r\n\r\nevent: b\r\ndata: 2\r\n\r\n", [(b"a", b"1"), (b"b", b"2")], id="CRLF"
-    ),
+    pytest.param(b"event: a\ndata: 1\n\ndata: 2\n\n", [(b"a", b"1"), (b"", b"2")], id="a name is for one event"),
+    pytest.param(b"event: a\r\ndata: 1\r\n\r\nevent: b\r\ndata: 2\r\n\r\n", [(b"a", b"1"), (b"b", b"2")], id="CRLF"),
     pytest.param(b"event: a\rdata: 1\r\rdata: 2\r\r", [(b"a", b"1"), (b"", b"2")], id="CR"),
-    pytest.param(
-        b"data: 1\r\n\rdata: 2\n\r\ndata: 3\r\r\n", [(b"", b"1"), (b"", b"2"), (b"", b"3")], id="mixed"
-    ),
-    pytest.param(
-        b"data: 1\r\n\ndata: 2\r\r\n\ndata: 3\n\n", [(b"", b"1"), (b"", b"2"), (b"", b"3")], id="CRLF, LF"
-    ),
+    pytest.param(b"data: 1\r\n\rdata: 2\n\r\ndata: 3\r\r\n", [(b"", b"1"), (b"", b"2"), (b"", b"3")], id="mixed"),
+    pytest.param(b"data: 1\r\n\ndata: 2\r\r\n\ndata: 3\n\n", [(b"", b"1"), (b"", b"2"), (b"", b"3")], id="CRLF, LF"),
     pytest.param(b"\xef\xbb\xbfdata: 1\n\n", [(b"", b"1")], id="BOM"),
-    pytest.param(
-        b"data: 0\n\n\xef\xbb\xbfdata: 1\n\n", [(b"", b"0")], id="a BOM later is a part of the name"
-    ),
-    pytest.param(
-        b": hello\n\n:\ndata: 1\n: x\ndata: 2\n\n", [(b"", b"1\n2")], id="comments, and data in two lines"
-    ),
-    pytest.param(
-        b"data:1\ndata:  2\ndata\ndata:\n\n", [(b"", b"1\n 2\n\n")], id="one blank is dropped, or none is"
-    ),
+    pytest.param(b"data: 0\n\n\xef\xbb\xbfdata: 1\n\n", [(b"", b"0")], id="a BOM later is a part of the name"),
+    pytest.param(b": hello\n\n:\ndata: 1\n: x\ndata: 2\n\n", [(b"", b"1\n2")], id="comments, and data in two lines"),
+    pytest.param(b"data:1\ndata:  2\ndata\ndata:\n\n", [(b"", b"1\n 2\n\n")], id="one blank is dropped, or none is"),
     pytest.param(b"event:  a\ndata: 1\n\n", [(b" a", b"1")], id="the second blank is the name's"),
     pytest.param(b"data\n\ndata:\n\nevent: a\n\n", [], id="no data is no event"),
     pytest.param(b"event: a\n\ndata: 1\n\n", [(b"", b"1")], id="a name without data is forgotten"),
@@ -44,9 +30,7 @@ STREAMS = [
 
 @pytest.mark.parametrize(("stream", "events"), STREAMS)
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 64, 4096])
-def test_events_do_not_depend_on_how_the_stream_was_cut(
-    stream: bytes, events: list[tuple[bytes, bytes]], size: int
-) -> None:
+def test_events_are_the_same_for_any_chunk_size(stream: bytes, events: list[tuple[bytes, bytes]], size: int) -> None:
     splitter = EventSplitter()
     got = [event for i in range(0, len(stream), size) for event in splitter.feed(stream[i : i + size])]
     assert got == [ServerSentEvent(*event) for event in events]
@@ -61,20 +45,20 @@ def test_events_do_not_depend_on_how_the_stream_was_cut(
         pytest.param(b"retry: " + b"9" * 5000 + b"\n\n", b"", None, id="a number without end"),
     ],
 )
-def test_what_the_stream_says_of_itself(stream: bytes, last_id: bytes, retry_ms: int | None) -> None:
+def test_last_event_id_and_retry_are_read(stream: bytes, last_id: bytes, retry_ms: int | None) -> None:
     splitter = EventSplitter()
     splitter.feed(stream)
     assert (splitter.last_id, splitter.retry_ms) == (last_id, retry_ms)
 
 
-def test_an_event_ends_with_the_bytes_that_end_it() -> None:
+def test_an_event_is_returned_when_its_blank_line_arrives() -> None:
     splitter = EventSplitter()
     assert splitter.feed(b"data: 1\r") == []
     assert splitter.feed(b"\r") == [ServerSentEvent(b"", b"1")]
     assert splitter.feed(b"\ndata: 2\n\n") == [ServerSentEvent(b"", b"2")]
 
 
-def test_an_event_may_go_on_in_the_next_chunk() -> None:
+def test_an_event_may_continue_in_the_next_chunk() -> None:
     splitter = EventSplitter()
     assert splitter.feed(b"event: a\ndata: 1\n") == []
     assert splitter.feed(b"data: 2\n\n") == [ServerSentEvent(b"a", b"1\n2")]

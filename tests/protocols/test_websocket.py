@@ -67,9 +67,7 @@ class Recording:
     def extensions(self) -> str:
         head = bytes(self.server).partition(b"\r\n\r\n")[0].decode()
         lines = [line.partition(":") for line in head.split("\r\n")]
-        return ", ".join(
-            value.strip() for name, _, value in lines if name.lower() == "sec-websocket-extensions"
-        )
+        return ", ".join(value.strip() for name, _, value in lines if name.lower() == "sec-websocket-extensions")
 
     def stream(self, *, masked: bool) -> bytes:
         return bytes(self.client if masked else self.server).partition(b"\r\n\r\n")[2]
@@ -136,9 +134,7 @@ async def record(
     return recording
 
 
-def settings(
-    takeover: bool, bits: int
-) -> tuple[ServerPerMessageDeflateFactory, ClientPerMessageDeflateFactory]:
+def settings(takeover: bool, bits: int) -> tuple[ServerPerMessageDeflateFactory, ClientPerMessageDeflateFactory]:
     return (
         ServerPerMessageDeflateFactory(not takeover, not takeover, bits, bits),
         ClientPerMessageDeflateFactory(not takeover, not takeover, bits, bits),
@@ -162,7 +158,7 @@ TRAFFIC = [
 
 
 @pytest.mark.parametrize(("server", "client", "negotiated"), TRAFFIC)
-def test_traffic_of_a_real_client_and_server_is_read_on_both_sides(
+def test_traffic_of_a_real_client_and_server_is_read_in_both_directions(
     server: ServerPerMessageDeflateFactory | None,
     client: ClientPerMessageDeflateFactory | None,
     negotiated: str,
@@ -196,10 +192,7 @@ def test_traffic_of_a_real_client_and_server_is_read_on_both_sides(
         assert got[-1] == close
         assert all(one.complete for one in got)
         for size in (1, 7, 1460):
-            assert (
-                read(stream, range(0, len(stream), size), extensions=recording.extensions, masked=masked)
-                == got
-            )
+            assert read(stream, range(0, len(stream), size), extensions=recording.extensions, masked=masked) == got
 
 
 # Generated traffic
@@ -214,7 +207,7 @@ CONTROLS = st.sampled_from([(Opcode.PING, b"p"), (Opcode.PONG, b""), (Opcode.CLO
     deflate=st.sampled_from([None, (False, 15), (False, 9), (True, 12)]),
     places=st.lists(st.integers(0, 6000), max_size=10),
 )
-def test_messages_do_not_depend_on_frames_and_reads(
+def test_messages_are_the_same_for_any_framing_and_read_size(
     messages: list[tuple[Opcode, list[bytes], tuple[Opcode, bytes] | None]],
     masked: bool,
     deflate: tuple[bool, int] | None,
@@ -245,7 +238,7 @@ def test_frames_of_every_length_are_read(length: int, masked: bool) -> None:
         assert read(stream, [place], masked=masked) == [WebSocketMessage(MessageKind.BINARY, data)] * 2
 
 
-def test_a_message_comes_out_of_the_bytes_that_complete_it() -> None:
+def test_a_message_is_returned_when_its_last_byte_arrives() -> None:
     messages = WebSocketMessages(masked=False)
     one = frame(Opcode.TEXT, b"one")
     assert messages.feed(one[:-1]) == []
@@ -260,10 +253,8 @@ def test_a_sender_may_end_its_deflate_stream_with_each_message() -> None:
     assert [one.data for one in read(stream, extensions=DEFLATE)] == bodies
 
 
-def test_a_plain_message_may_stand_between_deflated_ones() -> None:
-    stream = (
-        frame(Opcode.TEXT, deflated(b"a"), rsv1=True) + frame(Opcode.TEXT, b"b") + frame(Opcode.TEXT, b"")
-    )
+def test_uncompressed_messages_may_follow_compressed_messages() -> None:
+    stream = frame(Opcode.TEXT, deflated(b"a"), rsv1=True) + frame(Opcode.TEXT, b"b") + frame(Opcode.TEXT, b"")
     assert [one.data for one in read(stream, extensions="Permessage-Deflate ; client_max_window_bits")] == [
         b"a",
         b"b",
@@ -271,7 +262,7 @@ def test_a_plain_message_may_stand_between_deflated_ones() -> None:
     ]
 
 
-def test_text_that_is_not_utf_8_is_handed_over_as_it_is() -> None:
+def test_text_that_is_not_utf_8_is_returned_unchanged() -> None:
     assert read(frame(Opcode.TEXT, b"\xff\xfe")) == [WebSocketMessage(MessageKind.TEXT, b"\xff\xfe")]
 
 
@@ -285,7 +276,7 @@ CLOSES = [
 
 
 @pytest.mark.parametrize(("payload", "code", "reason"), CLOSES)
-def test_a_close_tells_its_code_and_reason(payload: bytes, code: int | None, reason: str) -> None:
+def test_a_close_message_has_its_code_and_reason(payload: bytes, code: int | None, reason: str) -> None:
     assert read(frame(Opcode.CLOSE, payload)) == [
         WebSocketMessage(MessageKind.CLOSE, payload, code=code, reason=reason)
     ]
@@ -296,7 +287,7 @@ def test_a_close_tells_its_code_and_reason(payload: bytes, code: int | None, rea
 
 @pytest.mark.parametrize("masked", [True, False])
 @pytest.mark.parametrize("extensions", ["", DEFLATE])
-def test_a_cut_connection_is_read_as_far_as_it_came(masked: bool, extensions: str) -> None:
+def test_a_cut_connection_is_read_up_to_the_cut(masked: bool, extensions: str) -> None:
     body = EVENT.encode() * 3
     payload = deflated(body) if extensions else body
     parts = [(Opcode.TEXT, payload[:40], False), (Opcode.CONT, payload[40:], True)]
@@ -326,10 +317,10 @@ DAMAGE = [
     pytest.param(b"\xa1\x01x", "", "reserved bits", id="a reserved bit"),
     pytest.param(frame(Opcode.PING, b"x", rsv1=True), DEFLATE, "reserved bits", id="a deflated ping"),
     pytest.param(b"\x83\x01x", "", "unknown opcode 3", id="an unknown opcode"),
-    pytest.param(frame(Opcode.TEXT, b"x", mask=True), "", "masked frame of the server", id="a masked frame"),
+    pytest.param(frame(Opcode.TEXT, b"x", mask=True), "", "masked frame from the server", id="a masked frame"),
     pytest.param(b"\x09\x00", "", "control frame in fragments", id="a ping in fragments"),
     pytest.param(b"\x89\x7e\x00\x7e" + b"x" * 126, "", "control frame that is too long", id="a long ping"),
-    pytest.param(frame(Opcode.CONT, b"x"), "", "continuation of nothing", id="a continuation of nothing"),
+    pytest.param(frame(Opcode.CONT, b"x"), "", "continuation without a message", id="a continuation without a message"),
     pytest.param(b"\x82\x7f" + b"\xff" * 8, "", "message of more than", id="a length of 16 exabytes"),
     pytest.param(CORRUPT, DEFLATE, "invalid", id="rubbish for deflate"),
     pytest.param(b"HTTP/1.1 400 Bad Request\r\n\r\n", "", "reserved bits", id="another protocol"),
@@ -338,7 +329,7 @@ DAMAGE = [
 
 @pytest.mark.parametrize(("bad", "extensions", "reason"), DAMAGE)
 @pytest.mark.parametrize("size", [1, 3, 1000])
-def test_from_the_damage_on_bytes_are_handed_over_with_the_reason(
+def test_bytes_after_damage_are_returned_as_undecodable_with_the_reason(
     bad: bytes, extensions: str, reason: str, size: int
 ) -> None:
     stream = GOOD + bad + GOOD
@@ -349,7 +340,7 @@ def test_from_the_damage_on_bytes_are_handed_over_with_the_reason(
 
 
 @pytest.mark.parametrize("bad", [GOOD, b"\x83\x01x"], ids=["another message", "an unknown opcode"])
-def test_what_a_damaged_message_had_so_far_is_kept(bad: bytes) -> None:
+def test_the_intact_start_of_a_damaged_message_is_returned(bad: bytes) -> None:
     first, second = read(BEGUN + bad)
     assert (first.kind, first.data, first.complete) == (MessageKind.TEXT, b"begun", False)
     assert (second.kind, second.data, second.complete) == (MessageKind.UNDECODABLE, bad, False)
@@ -358,7 +349,7 @@ def test_what_a_damaged_message_had_so_far_is_kept(bad: bytes) -> None:
 def test_an_unmasked_frame_of_a_client_is_damage() -> None:
     [message] = read(GOOD, masked=True)
     assert (message.kind, message.data) == (MessageKind.UNDECODABLE, GOOD)
-    assert "unmasked frame of the client" in message.reason
+    assert "unmasked frame from the client" in message.reason
 
 
 @given(
@@ -367,12 +358,12 @@ def test_an_unmasked_frame_of_a_client_is_damage() -> None:
     masked=st.booleans(),
     places=st.lists(st.integers(0, 200), max_size=4),
 )
-def test_arbitrary_bytes_raise_nothing(data: bytes, extensions: str, masked: bool, places: list[int]) -> None:
+def test_arbitrary_bytes_raise_no_exception(data: bytes, extensions: str, masked: bool, places: list[int]) -> None:
     got = read(data, places, extensions=extensions, masked=masked)
     assert all(message.complete or message.reason for message in got)
 
 
-def test_a_message_in_too_many_fragments_is_refused() -> None:
+def test_a_fragmented_message_over_the_limit_is_rejected() -> None:
     messages = WebSocketMessages(masked=False, limit=1000)
     assert messages.feed(frame(Opcode.BINARY, b"x" * 600, fin=False)) == []
     first, second = messages.feed(frame(Opcode.CONT, b"x" * 401))
@@ -400,7 +391,7 @@ print(peak_kb() - before, len(message.data), message.reason)
 """
 
 
-def test_a_gigabyte_in_disguise_is_refused_within_bounded_memory() -> None:
+def test_a_decompression_bomb_is_rejected_within_bounded_memory() -> None:
     chunk = bytes(16 << 20)
     packer = zlib.compressobj(9, wbits=-15)
     first = packer.compress(chunk) + packer.flush(zlib.Z_FULL_FLUSH)
@@ -433,7 +424,7 @@ class Noting:
         return b"secret" in self.given
 
 
-def test_what_inflates_to_too_much_is_handed_on_as_it_came_and_searched() -> None:
+def test_a_message_that_inflates_too_much_is_returned_deflated_and_searched() -> None:
     packer = zlib.compressobj(9, wbits=-15)
 
     def packed(data: bytes) -> bytes:
@@ -453,7 +444,7 @@ def test_what_inflates_to_too_much_is_handed_on_as_it_came_and_searched() -> Non
 
 
 @given(st.lists(st.tuples(st.integers(0, 3 << 20), st.booleans()), max_size=12), st.booleans())
-def test_no_connection_makes_much_more_of_what_came(parts: list[tuple[int, bool]], fragments: bool) -> None:
+def test_decoded_data_is_bounded_relative_to_received_data(parts: list[tuple[int, bool]], fragments: bool) -> None:
     messages = WebSocketMessages(masked=False, extensions=DEFLATE)
     came = made = 0
     packer = zlib.compressobj(9, wbits=-15)
@@ -472,3 +463,11 @@ def test_no_connection_makes_much_more_of_what_came(parts: list[tuple[int, bool]
         made += len(message.data)
         assert message.data == (packed if message.kind is MessageKind.DEFLATED else data)
     assert made <= ALLOWANCE_BYTES + USUAL_GROWTH * came
+
+
+@pytest.mark.parametrize("masked", [True, False])
+def test_the_bytes_of_a_cut_message_are_returned_once(masked: bool) -> None:
+    stream = frame(Opcode.TEXT, b"hello there", mask=masked)
+    assert read(stream[:-6], masked=masked) == [
+        WebSocketMessage(MessageKind.TEXT, b"hello", complete=False, reason="cut")
+    ]

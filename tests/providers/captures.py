@@ -39,7 +39,7 @@ class Capture:
 
 @cache
 def captures() -> tuple[Capture, ...]:
-    return tuple(capture for file in sorted(DATA.rglob("wire.jsonl")) for capture in _of(file))
+    return tuple(capture for file in sorted(DATA.glob("*/*/*/wire.jsonl")) for capture in _of(file))
 
 
 def answered() -> list[Capture]:

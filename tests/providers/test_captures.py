@@ -91,7 +91,7 @@ def scripted_usage(turn: Json, dialect: Dialect) -> Usage:
     )
 
 
-def test_there_are_calls_of_every_dialect() -> None:
+def test_captures_cover_every_dialect_streamed_and_not() -> None:
     kinds = Counter((it.dialect.name, it.streamed) for it in SUCCESSES if it.dialect)
     assert kinds == {
         ("messages", True): 162,
@@ -105,7 +105,7 @@ def test_there_are_calls_of_every_dialect() -> None:
     }
 
 
-def test_what_is_no_answer_of_a_model_has_no_dialect() -> None:
+def test_calls_other_than_model_answers_have_no_dialect() -> None:
     others = {(it.truth["kind"], it.path.partition("?")[0]) for it in captures() if not it.dialect}
     assert others == {
         ("count_tokens", "/v1/messages/count_tokens"),
@@ -117,17 +117,17 @@ def test_what_is_no_answer_of_a_model_has_no_dialect() -> None:
 
 @CALLS
 @pytest.mark.parametrize("size", [1, 2, 7, 64, 4096])
-def test_answers_do_not_depend_on_how_the_bytes_were_cut(capture: Capture, size: int) -> None:
+def test_answers_are_the_same_for_any_chunk_size(capture: Capture, size: int) -> None:
     assert read(capture, size) == read(capture)
 
 
 @CALLS
-def test_an_answer_is_complete_as_the_manifest_says(capture: Capture) -> None:
+def test_answer_completeness_matches_the_manifest(capture: Capture) -> None:
     assert read(capture).complete == capture.truth["complete"]
 
 
 @CALLS
-def test_usage_is_told_as_the_manifest_has_it(capture: Capture) -> None:
+def test_raw_usage_matches_the_manifest(capture: Capture) -> None:
     answer, truth = read(capture), capture.truth["usage"]
     if truth is None:
         assert (answer.usage, answer.raw_usage) == (None, None)
@@ -137,7 +137,7 @@ def test_usage_is_told_as_the_manifest_has_it(capture: Capture) -> None:
 
 
 @SAID
-def test_message_and_usage_are_what_the_scenario_scripted(capture: Capture) -> None:
+def test_message_and_usage_match_the_scripted_scenario(capture: Capture) -> None:
     answer = read(capture)
     assert capture.turn
     assert capture.dialect
@@ -152,10 +152,8 @@ def test_message_and_usage_are_what_the_scenario_scripted(capture: Capture) -> N
         assert answer.usage == scripted_usage(capture.turn, capture.dialect)
 
 
-@pytest.mark.parametrize(
-    "capture", [pytest.param(it, id=it.name) for it in SUCCESSES if not it.truth["complete"]]
-)
-def test_a_stream_that_was_cut_is_rejoined_as_far_as_it_came(capture: Capture) -> None:
+@pytest.mark.parametrize("capture", [pytest.param(it, id=it.name) for it in SUCCESSES if not it.truth["complete"]])
+def test_a_cut_stream_is_assembled_up_to_the_cut(capture: Capture) -> None:
     answer = read(capture)
     assert capture.turn
     assert capture.dialect
@@ -172,7 +170,7 @@ def test_a_stream_that_was_cut_is_rejoined_as_far_as_it_came(capture: Capture) -
 
 
 @CALLS
-def test_ids_models_and_stop_reasons_are_those_on_the_wire(capture: Capture) -> None:
+def test_ids_models_and_stop_reasons_match_the_wire(capture: Capture) -> None:
     """Looked for as text, which is another way to find them than reading the stream."""
     answer, truth = read(capture), capture.truth
     text = capture.body.decode()
@@ -190,7 +188,7 @@ def test_ids_models_and_stop_reasons_are_those_on_the_wire(capture: Capture) -> 
         assert f'"{answer.stop_reason}"' in text
 
 
-def test_an_error_in_a_stream_is_told() -> None:
+def test_an_error_event_in_a_stream_is_reported() -> None:
     (capture,) = [it for it in ANSWERED if it.name.endswith("sse_error_event/1")]
     answer = read(capture)
     assert answer.error

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_logger.model.redaction.redactor import Redactor
-from agent_logger.providers.deltas import told_in_pieces
+from agent_logger.providers.deltas import split_texts
 
 KEY = "sk-ant-api03-" + "".join(f"{n:02d}Qx" for n in range(20))
 OPAQUE = "0paque/Value~9f8e7d6c5b4a39281706-tail"  # JSON may escape the slash
@@ -44,11 +44,11 @@ def windows(secret: str) -> set[bytes]:
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("secret", [KEY, OPAQUE])
 @given(places=st.lists(st.integers(0, 200), max_size=30))
-def test_no_piece_of_a_key_stays_however_it_was_cut(dialect: str, secret: str, places: list[int]) -> None:
+def test_a_key_split_across_deltas_is_removed_completely(dialect: str, secret: str, places: list[int]) -> None:
     pieces = cut(f'Your "key" is\n{secret} and that is all.', places)
     events = [f"data: {json.dumps(DIALECTS[dialect](piece))}\n\n".encode() for piece in pieces]
     redactor = Redactor(bytes(32), [OPAQUE.encode()])
-    found = redactor.redact_chunks(events, "chunks", told_in_pieces(b"".join(events)))
+    found = redactor.redact_chunks(events, "chunks", split_texts(b"".join(events)))
     shown = b"".join(found.data)
     prefix = "sk-ant-" if secret == KEY else ""
     assert not [window for window in windows(secret.removeprefix(prefix)) if window in shown]
@@ -58,19 +58,19 @@ def test_no_piece_of_a_key_stays_however_it_was_cut(dialect: str, secret: str, p
     assert b"that is all" in shown or len(pieces) > 1
 
 
-def test_texts_that_come_side_by_side_are_not_taken_for_one() -> None:
+def test_interleaved_texts_are_redacted_separately() -> None:
     one, other = cut(KEY, [30]), ["nothing ", "of interest"]
     events = [
         b'data: {"index":%d,"delta":{"text":"%b"}}\n\n' % (index, text.encode())
         for pair in zip(one, other, strict=True)
         for index, text in enumerate(pair)
     ]
-    found = Redactor(bytes(32)).redact_chunks(events, "chunks", told_in_pieces(b"".join(events)))
+    found = Redactor(bytes(32)).redact_chunks(events, "chunks", split_texts(b"".join(events)))
     shown = b"".join(found.data)
     assert b"nothing " in shown and b"of interest" in shown
     assert not [window for window in windows(KEY.removeprefix("sk-ant-")) if window in shown]
 
 
-def test_what_is_no_secret_stays_as_it_came() -> None:
+def test_deltas_without_secrets_are_unchanged() -> None:
     events = [b'data: {"delta":{"text":"%b"}}\n\n' % text for text in (b"a \\n ", b"\\u00e9", b"b")]
-    assert Redactor(bytes(32)).redact_chunks(events, "", told_in_pieces(b"".join(events))).data == events
+    assert Redactor(bytes(32)).redact_chunks(events, "", split_texts(b"".join(events))).data == events

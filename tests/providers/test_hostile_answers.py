@@ -34,9 +34,7 @@ VALUES = tuple(
 )
 LEAVES = (
     st.sampled_from(VALUES)
-    | st.sampled_from(
-        [None, True, 0, 1, -1, 10**18, 10**40, 1.5, "", "{", '{"a":1}', "\ud83d", "\udc00", "[" * 500]
-    )
+    | st.sampled_from([None, True, 0, 1, -1, 10**18, 10**40, 1.5, "", "{", '{"a":1}', "\ud83d", "\udc00", "[" * 500])
     | st.text(max_size=4)
 )
 JSON = st.recursive(
@@ -68,7 +66,7 @@ def judge(dialect: Dialect, data: bytes) -> None:
 @ALL
 @PATIENT
 @given(data=st.binary(max_size=200))
-def test_any_bytes_are_read(dialect: Dialect, data: bytes) -> None:
+def test_any_bytes_are_read_without_error(dialect: Dialect, data: bytes) -> None:
     judge(dialect, data)
     judge(dialect, b"data: " + data + b"\n\n")
     judge(dialect, b"{" + data)
@@ -80,7 +78,7 @@ def test_any_bytes_are_read(dialect: Dialect, data: bytes) -> None:
 @ALL
 @PATIENT
 @given(events=st.lists(TYPED | EVENT, max_size=6))
-def test_any_events_are_read(dialect: Dialect, events: list[Any]) -> None:
+def test_any_events_are_read_without_error(dialect: Dialect, events: list[Any]) -> None:
     texts = [json.dumps(event).encode() for event in events]
     judge(dialect, b"".join(b"data: %b\n\n" % text for text in texts))
     judge(dialect, b"[%b]" % b",".join(texts))
@@ -105,7 +103,7 @@ ODD = [
 
 
 @pytest.mark.parametrize("odd", ODD)
-def test_an_event_that_cannot_be_read_is_left_out_and_the_answer_is_not_complete(odd: bytes) -> None:
+def test_an_unreadable_event_is_skipped_and_makes_the_answer_incomplete(odd: bytes) -> None:
     before = b'data: {"type":"message_start","message":{"id":"msg_1","content":[]}}\n\n'
     after = b'data: {"type":"message_stop"}\n\n'
     assert ANTHROPIC.read(before + after).complete
@@ -115,7 +113,7 @@ def test_an_event_that_cannot_be_read_is_left_out_and_the_answer_is_not_complete
 
 @ALL
 @pytest.mark.parametrize("levels", [120, 900])
-def test_a_message_is_nested_no_deeper_than_every_reader_can_read(dialect: Dialect, levels: int) -> None:
+def test_a_message_nested_too_deeply_is_dropped(dialect: Dialect, levels: int) -> None:
     deep = b"[" * levels + b"]" * levels
     body = {
         ANTHROPIC: b'{"content":[{"type":"tool_use","input":%b}]}',
@@ -127,33 +125,29 @@ def test_a_message_is_nested_no_deeper_than_every_reader_can_read(dialect: Diale
     assert (answer.complete, answer.message is not None) == ((levels == 120,) * 2)
 
 
-def test_halves_of_a_character_meet_again() -> None:
+def test_a_surrogate_pair_split_across_deltas_is_joined() -> None:
     pieces = [r"\ud83c", r"\udf89 x", r"\ud83c"]
     deltas = [b'data: {"choices":[{"delta":{"content":"%b"}}]}\n\n' % piece.encode() for piece in pieces]
     answer = CHAT.read(b"".join([*deltas, b"data: [DONE]\n\n"]))
     assert answer == Answer(message={"content": "\U0001f389 x\ufffd"}, complete=True)
 
 
-def test_half_a_character_in_a_tools_input_is_read() -> None:
-    begun = (
-        b'data: {"type":"content_block_start","index":0,"content_block":{"type":"tool_use","input":{}}}\n\n'
-    )
-    told = json.dumps(
-        {"type": "content_block_delta", "delta": {"partial_json": r'{"a":"\ud83c x"}'}}
-    ).encode()
+def test_a_lone_surrogate_in_a_tool_input_is_replaced() -> None:
+    begun = b'data: {"type":"content_block_start","index":0,"content_block":{"type":"tool_use","input":{}}}\n\n'
+    told = json.dumps({"type": "content_block_delta", "delta": {"partial_json": r'{"a":"\ud83c x"}'}}).encode()
     answer = ANTHROPIC.read(begun + b"data: " + told + b"\n\n")
     assert answer.message
     assert msgspec.json.encode(answer.message["content"][0]["input"]) == b'{"a":"\xef\xbf\xbd x"}'
 
 
-def test_an_array_with_half_a_character_is_whole() -> None:
+def test_an_array_with_a_lone_surrogate_is_complete() -> None:
     body = rb'[{"candidates":[{"content":{"parts":[{"text":"\ud83c"}]},"finishReason":"STOP"}]}]'
     assert GEMINI.read(body).complete
     assert GEMINI.read(body).message == {"role": "model", "parts": [{"text": "\ufffd"}]}
 
 
 @ALL
-def test_no_more_is_held_than_the_limit(dialect: Dialect, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_over_the_size_limit_is_incomplete(dialect: Dialect, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(answers, "LIMIT_BYTES", 1000)
     body = b'{"error":{"message":"No"}}'
     assert cut(dialect, body + b" " * 900, 100).complete
@@ -161,7 +155,7 @@ def test_no_more_is_held_than_the_limit(dialect: Dialect, monkeypatch: pytest.Mo
     assert not cut(dialect, body + b" " * 1000, 100).complete
 
 
-def test_numbers_that_only_the_tolerant_reader_reads_do_no_harm() -> None:
+def test_non_finite_token_counts_make_usage_unknown() -> None:
     told = rb'{"choices":[],"usage":{"prompt_tokens":1e400,"completion_tokens":2.0},"id":"\ud83c"}'
     answer = CHAT.read(b"data: " + told + b"\n\n")
     assert answer.usage is None  # not 2 tokens: what the prompt took is unknown
@@ -172,7 +166,7 @@ def test_numbers_that_only_the_tolerant_reader_reads_do_no_harm() -> None:
 
 @ALL
 @pytest.mark.parametrize("piece", [b"\n", b"\r", b" ", b"x", b"[", b"data: x\n", b"data: [\n"])
-def test_work_grows_with_the_bytes_alone(dialect: Dialect, piece: bytes) -> None:
+def test_feeding_many_small_pieces_takes_linear_time(dialect: Dialect, piece: bytes) -> None:
     """Quadratic, so many pieces would take longer than a test may."""
     reader = dialect.reader()
     for _ in range(100_000):

@@ -82,7 +82,7 @@ def fed(dialect: Dialect, messages: Iterable[bytes]) -> Answer:
         ("gemini", "/v1internal:streamGenerateContent?alt=sse", GEMINI),
     ],
 )
-def test_the_path_tells_the_dialect(provider: str, path: str, dialect: Dialect | None) -> None:
+def test_the_request_path_determines_the_dialect(provider: str, path: str, dialect: Dialect | None) -> None:
     assert dialect_of(provider, path) is dialect
 
 
@@ -137,7 +137,7 @@ def turn(told: Json) -> FakeTurn:
 
 @pytest.mark.parametrize("ask", READERS, indirect=True)
 @pytest.mark.parametrize("told", TURNS.values(), ids=TURNS)
-def test_a_turn_is_the_same_streamed_and_not(ask: tuple[Dialect, Ask], told: Json) -> None:
+def test_streamed_and_non_streamed_answers_are_equal(ask: tuple[Dialect, Ask], told: Json) -> None:
     dialect, api = ask
     whole = dialect.read(msgspec.json.encode(api.whole(turn(told))))
     streamed = dialect.read(b"".join(event.sse() for event in api.stream(turn(told))))
@@ -149,7 +149,7 @@ def test_a_turn_is_the_same_streamed_and_not(ask: tuple[Dialect, Ask], told: Jso
 
 @pytest.mark.parametrize("ask", ["responses"], indirect=True)
 @pytest.mark.parametrize("told", TURNS.values(), ids=TURNS)
-def test_a_websocket_tells_the_same_message_by_message(ask: tuple[Dialect, Ask], told: Json) -> None:
+def test_websocket_messages_give_the_same_answer_as_server_sent_events(ask: tuple[Dialect, Ask], told: Json) -> None:
     dialect, api = ask
     events = list(api.stream(turn(told)))
     assert fed(dialect, (event.data for event in events)) == dialect.read(b"".join(it.sse() for it in events))
@@ -157,7 +157,7 @@ def test_a_websocket_tells_the_same_message_by_message(ask: tuple[Dialect, Ask],
 
 @pytest.mark.parametrize("ask", ["gemini"], indirect=True)
 @pytest.mark.parametrize("told", TURNS.values(), ids=TURNS)
-def test_gemini_tells_the_same_in_an_array(ask: tuple[Dialect, Ask], told: Json) -> None:
+def test_a_gemini_array_gives_the_same_answer_as_server_sent_events(ask: tuple[Dialect, Ask], told: Json) -> None:
     dialect, api = ask
     events = list(api.stream(turn(told)))
     array = b"[%b\n]\n" % b",\r\n".join(event.data for event in events)
@@ -170,14 +170,12 @@ def test_gemini_tells_the_same_in_an_array(ask: tuple[Dialect, Ask], told: Json)
 
 
 @pytest.mark.parametrize("ask", READERS, indirect=True)
-def test_every_beginning_of_a_stream_is_rejoined_and_only_the_whole_is_complete(
+def test_every_prefix_of_a_stream_is_assembled_and_only_the_whole_is_complete(
     ask: tuple[Dialect, Ask],
 ) -> None:
     dialect, api = ask
     events = list(api.stream(turn(TURNS["tools"])))
-    got = [
-        dialect.read(b"".join(event.sse() for event in events[:count])) for count in range(len(events) + 1)
-    ]
+    got = [dialect.read(b"".join(event.sse() for event in events[:count])) for count in range(len(events) + 1)]
     assert got[-1].complete
     # The last events of chat completions are the usage and [DONE], which not all hosts send.
     assert not any(answer.complete for answer in got[: -3 if dialect is CHAT else -1])
@@ -187,7 +185,7 @@ def test_every_beginning_of_a_stream_is_rejoined_and_only_the_whole_is_complete(
 
 
 @pytest.mark.parametrize("ask", READERS, indirect=True)
-def test_an_error_is_told_as_a_body_and_as_an_event(ask: tuple[Dialect, Ask]) -> None:
+def test_errors_are_read_from_a_body_and_from_a_stream_event(ask: tuple[Dialect, Ask]) -> None:
     dialect, api = ask
     error = Error("overloaded", "too many", None)
     body = dialect.read(msgspec.json.encode(failure_body(api, 529, error)))
@@ -203,7 +201,7 @@ def test_an_error_is_told_as_a_body_and_as_an_event(ask: tuple[Dialect, Ask]) ->
     "body",
     [b"", b" ", b"{}", b"[]", b"<html>502</html>", b"upstream failed", b'{"a":', b"\xef\xbb\xbf{}", b"null"],
 )
-def test_what_is_no_answer_is_not_complete(dialect: Dialect, body: bytes) -> None:
+def test_bodies_that_are_not_answers_are_incomplete(dialect: Dialect, body: bytes) -> None:
     assert dialect.read(body) == Answer()
 
 
@@ -294,14 +292,12 @@ BLOCKS = [
         {"type": "compaction", "content": "So far: a"},
         id="a delta that is not known",
     ),
-    pytest.param(
-        [{"type": "brand_new", "of": {"any": [1]}}], {"type": "brand_new", "of": {"any": [1]}}, id="unknown"
-    ),
+    pytest.param([{"type": "brand_new", "of": {"any": [1]}}], {"type": "brand_new", "of": {"any": [1]}}, id="unknown"),
 ]
 
 
 @pytest.mark.parametrize(("told", "joined"), BLOCKS)
-def test_an_anthropic_block_is_what_it_would_be_unstreamed(told: list[Json], joined: Json) -> None:
+def test_a_streamed_anthropic_block_equals_its_non_streamed_form(told: list[Json], joined: Json) -> None:
     answer = ANTHROPIC.read(sse(start(), *block(0, *told), {"type": "news", "index": "x"}, *STOP))
     assert answer.complete
     assert answer.message
@@ -309,7 +305,7 @@ def test_an_anthropic_block_is_what_it_would_be_unstreamed(told: list[Json], joi
     assert ANTHROPIC.read(json.dumps(answer.message).encode()) == answer
 
 
-def test_blocks_stand_in_the_order_of_their_index() -> None:
+def test_anthropic_blocks_are_ordered_by_index() -> None:
     texts = [({"type": "text", "text": ""}, {"type": "text_delta", "text": name}) for name in "abc"]
     events = [event for index, told in zip((7, 0, 3), texts, strict=True) for event in block(index, *told)]
     answer = ANTHROPIC.read(sse(start(), *events, *STOP))
@@ -317,7 +313,7 @@ def test_blocks_stand_in_the_order_of_their_index() -> None:
     assert [it["text"] for it in answer.message["content"]] == ["b", "c", "a"]
 
 
-def test_what_stands_beside_the_end_is_in_the_message() -> None:
+def test_message_delta_fields_are_in_the_message() -> None:
     delta = {"stop_reason": "refusal", "stop_sequence": None, "stop_details": {"category": "x"}}
     end = {"type": "message_delta", "delta": delta, "context_management": {"applied_edits": []}}
     answer = ANTHROPIC.read(sse(start(), end, {"type": "message_stop"}))
@@ -328,7 +324,7 @@ def test_what_stands_beside_the_end_is_in_the_message() -> None:
     assert "delta" not in answer.message
 
 
-def test_anthropic_usage_is_the_start_and_the_end_merged() -> None:
+def test_anthropic_usage_merges_message_start_and_message_delta() -> None:
     begun = {
         "input_tokens": 4,
         "cache_creation_input_tokens": 150,
@@ -353,7 +349,7 @@ def test_anthropic_usage_is_the_start_and_the_end_merged() -> None:
     assert (answer.raw_usage, answer.service_tier) == (told, "priority")
 
 
-def test_what_came_counts_where_the_beginning_is_missing() -> None:
+def test_content_is_assembled_when_message_start_is_missing() -> None:
     told = {"type": "content_block_delta", "index": 1, "delta": {"type": "thinking_delta", "thinking": "Hm"}}
     assert not ANTHROPIC.read(sse(told, *STOP)).complete
     answer = ANTHROPIC.read(sse(told))
@@ -361,13 +357,13 @@ def test_what_came_counts_where_the_beginning_is_missing() -> None:
     assert answer.message["content"] == [{"type": "thinking", "thinking": "Hm", "signature": ""}]
 
 
-def test_what_went_into_the_cache_counts_without_its_lifetimes() -> None:
+def test_cache_writes_count_without_a_lifetime_breakdown() -> None:
     answer = ANTHROPIC.read(sse(start(usage={"cache_creation_input_tokens": 150})))
     assert answer.usage == Usage(cache_write_tokens=150)
 
 
 @pytest.mark.parametrize("dialect", [ANTHROPIC, CHAT, RESPONSES, GEMINI], ids=lambda it: it.name)
-def test_errors_of_gateways_are_told_too(dialect: Dialect) -> None:
+def test_gateway_errors_are_read(dialect: Dialect) -> None:
     plain = Answer(error=AnswerFailure(type=None, message="not found"), complete=True)
     assert dialect.read(b'{"error": "not found"}') == plain
     assert dialect.read(b'\xef\xbb\xbf \n{"error": "not found"}\n') == plain
@@ -379,7 +375,7 @@ def test_errors_of_gateways_are_told_too(dialect: Dialect) -> None:
     assert flat.error == AnswerFailure(type="BadRequestError", message="too long")
 
 
-def test_a_host_that_counts_its_answers_is_read() -> None:
+def test_numeric_ids_and_finish_reasons_of_a_chat_host_are_read() -> None:
     def chunk(delta: Json, finish: Any = 0) -> Json:
         return {"id": 7, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
 
@@ -388,7 +384,7 @@ def test_a_host_that_counts_its_answers_is_read() -> None:
     assert answer.complete
 
 
-def test_of_several_errors_the_first_counts() -> None:
+def test_the_first_of_several_errors_is_reported() -> None:
     errors = [{"type": "error", "error": {"type": name, "message": name}} for name in ("first", "second")]
     assert ANTHROPIC.read(sse(*errors)).error == AnswerFailure(type="first", message="first")
 
@@ -487,7 +483,7 @@ CHATS = [
 
 @pytest.mark.parametrize(("deltas", "message"), CHATS)
 @pytest.mark.parametrize("done", [True, False], ids=["[DONE]", "no [DONE]"])
-def test_a_chat_message_is_gathered_from_its_deltas(deltas: list[Json], message: Json, done: bool) -> None:
+def test_a_chat_message_is_assembled_from_its_deltas(deltas: list[Json], message: Json, done: bool) -> None:
     chunks = [chunk({"role": "assistant"}), *map(chunk, deltas), chunk({}, "stop")]
     answer = CHAT.read(b": OPENROUTER PROCESSING\n\n" + sse(*chunks, *([b"[DONE]"] if done else [])))
     assert answer == Answer(
@@ -495,7 +491,7 @@ def test_a_chat_message_is_gathered_from_its_deltas(deltas: list[Json], message:
     )
 
 
-def test_of_several_choices_the_first_counts_and_all_must_end() -> None:
+def test_the_first_choice_is_used_and_all_choices_must_finish() -> None:
     def choice(index: int, text: str, finish: str | None = None) -> Json:
         return {"choices": [{"index": index, "delta": {"content": text}, "finish_reason": finish}]}
 
@@ -505,7 +501,7 @@ def test_of_several_choices_the_first_counts_and_all_must_end() -> None:
     assert (answer.message, answer.stop_reason, answer.complete) == ({"content": "aa"}, "stop", True)
 
 
-def test_a_chat_that_ends_with_an_error_is_not_complete() -> None:
+def test_a_chat_stream_that_ends_with_an_error_is_incomplete() -> None:
     told = chunk({"content": "a"}, "error", error={"code": 502, "message": "Provider disconnected"})
     answer = CHAT.read(sse(told))
     assert (answer.complete, answer.stop_reason) == (False, "error")
@@ -540,14 +536,12 @@ CHAT_USAGES = [
         (100, 35, 0, 0),
         id="xAI",
     ),
-    pytest.param(
-        {"usage": {**TOLD, "prompt_tokens_details": {"cached_tokens": 101}}}, (0, 20, 101, 0), id="too many"
-    ),
+    pytest.param({"usage": {**TOLD, "prompt_tokens_details": {"cached_tokens": 101}}}, (0, 20, 101, 0), id="too many"),
 ]
 
 
 @pytest.mark.parametrize(("told", "counts"), CHAT_USAGES)
-def test_chat_usage_is_found_wherever_a_host_tells_it(told: Json, counts: tuple[int, int, int, int]) -> None:
+def test_chat_usage_is_read_from_every_known_location(told: Json, counts: tuple[int, int, int, int]) -> None:
     early = chunk({"content": "a"}, usage={"prompt_tokens": 100, "completion_tokens": 1})
     answer = CHAT.read(sse(early, chunk({}, "stop", service_tier="flex"), told, b"[DONE]"))
     read, answered, cached, written = counts
@@ -592,10 +586,8 @@ def delta(name: str, index: int, text: str, **more: Any) -> Json:
     return {"type": f"response.{name}.delta", "output_index": index, "delta": text, **more}
 
 
-def test_a_response_keeps_what_is_not_the_requests() -> None:
-    answer = RESPONSES.read(
-        sse(response("completed", output=[REASONING, SAID], usage=USED, service_tier="default"))
-    )
+def test_a_response_message_omits_echoed_request_fields() -> None:
+    answer = RESPONSES.read(sse(response("completed", output=[REASONING, SAID], usage=USED, service_tier="default")))
     assert answer.message == {
         "id": "resp",
         "status": "completed",
@@ -609,24 +601,22 @@ def test_a_response_keeps_what_is_not_the_requests() -> None:
 
 
 @pytest.mark.parametrize("output", [{"output": []}, {}], ids=["empty", "missing"])
-def test_items_count_where_the_last_event_has_none(output: Json) -> None:
+def test_output_items_are_collected_when_the_last_event_has_none(output: Json) -> None:
     events = [item("done", 1, SAID), item("done", 0, REASONING), {"type": "codex.rate_limits", "delta": {}}]
-    answer = RESPONSES.read(
-        sse(response("created", output=[]), *events, response("completed", **output), b"[DONE]")
-    )
+    answer = RESPONSES.read(sse(response("created", output=[]), *events, response("completed", **output), b"[DONE]"))
     assert answer.complete
     assert answer.message
     assert answer.message["output"] == [REASONING, SAID]
 
 
-def test_the_last_event_has_the_last_word_and_may_leave_out_what_was_said() -> None:
+def test_the_last_event_overrides_earlier_items_and_keeps_earlier_fields() -> None:
     last = {"type": "response.completed", "response": {"id": "resp", "output": [SAID]}}
     answer = RESPONSES.read(sse(response("created", output=[]), item("done", 0, REASONING), last))
     assert answer.message
     assert (answer.message["output"], answer.model) == ([SAID], "gpt")
 
 
-def test_a_response_that_was_cut_has_the_texts_that_came() -> None:
+def test_a_cut_response_has_the_texts_received_so_far() -> None:
     part = {
         "type": "response.content_part.added",
         "output_index": 1,
@@ -666,10 +656,8 @@ def test_a_response_that_was_cut_has_the_texts_that_came() -> None:
     )
 
 
-def test_a_response_ends_incomplete_or_failed() -> None:
-    cut = RESPONSES.read(
-        sse(response("incomplete", output=[SAID], incomplete_details={"reason": "max_output_tokens"}))
-    )
+def test_a_response_may_end_as_incomplete_or_failed() -> None:
+    cut = RESPONSES.read(sse(response("incomplete", output=[SAID], incomplete_details={"reason": "max_output_tokens"})))
     assert (cut.complete, cut.stop_reason, cut.error) == (True, "max_output_tokens", None)
     error = {"code": "server_error", "message": "Sorry"}
     failed = RESPONSES.read(sse(response("failed", output=[], error=error)))
@@ -677,11 +665,9 @@ def test_a_response_ends_incomplete_or_failed() -> None:
     assert failed.error == AnswerFailure(type="server_error", message="Sorry")
 
 
-def test_a_websocket_tells_errors_in_a_form_of_its_own() -> None:
+def test_websocket_error_messages_are_read() -> None:
     told = {"type": "error", "status": 400, "error": {"type": "invalid", "code": None, "message": "No"}}
-    assert fed(RESPONSES, [json.dumps(told).encode()]) == Answer(
-        error=AnswerFailure(type="invalid", message="No")
-    )
+    assert fed(RESPONSES, [json.dumps(told).encode()]) == Answer(error=AnswerFailure(type="invalid", message="No"))
 
 
 # ---------------------------------------------------------------- Gemini
@@ -699,7 +685,7 @@ def parts(*told: Json, finish: str | None = None, **more: Any) -> Json:
 CALLED = {"functionCall": {"name": "f", "args": {"a": 1}}, "thoughtSignature": "s"}
 
 
-def test_gemini_parts_are_joined_over_chunks() -> None:
+def test_gemini_text_parts_are_joined_across_chunks() -> None:
     answer = GEMINI.read(
         sse(
             parts({"text": "Hm", "thought": True}),
@@ -724,7 +710,7 @@ def test_gemini_parts_are_joined_over_chunks() -> None:
     }
 
 
-def test_gemini_usage_counts_thoughts_as_output_and_the_cache_apart() -> None:
+def test_gemini_usage_counts_thoughts_as_output_and_cache_separately() -> None:
     early = {"promptTokenCount": 200, "thoughtsTokenCount": 5, "totalTokenCount": 205}
     late = {
         "promptTokenCount": 190,
@@ -742,13 +728,13 @@ def test_gemini_usage_counts_thoughts_as_output_and_the_cache_apart() -> None:
     assert (answer.message_id, answer.model, answer.stop_reason) == ("r", "g", "STOP")
 
 
-def test_a_prompt_that_gemini_blocks_is_answered() -> None:
+def test_a_prompt_blocked_by_gemini_is_a_complete_answer() -> None:
     answer = GEMINI.read(b'{"promptFeedback": {"blockReason": "SAFETY"}, "responseId": "r"}')
     assert answer == Answer(message_id="r", stop_reason="SAFETY", complete=True)
     assert GEMINI.read(sse({"promptFeedback": {"blockReason": "SAFETY"}, "responseId": "r"})) == answer
 
 
-def test_all_candidates_of_gemini_must_end_and_the_first_counts() -> None:
+def test_the_first_gemini_candidate_is_used_and_all_candidates_must_finish() -> None:
     def candidate(index: int, text: str, finish: str | None = None) -> Json:
         content = {"role": "model", "parts": [{"text": text}]}
         return {"candidates": [{"index": index, "content": content, "finishReason": finish}]}
@@ -760,18 +746,18 @@ def test_all_candidates_of_gemini_must_end_and_the_first_counts() -> None:
     assert answer.complete
 
 
-def test_a_part_of_gemini_that_says_more_than_its_text_stands_alone() -> None:
+def test_a_gemini_part_with_extra_fields_is_not_joined() -> None:
     told: list[Json] = [{"text": "a"}, {"text": "b", "partMetadata": {"x": 1}}, {"text": "c"}]
     answer = GEMINI.read(sse(*(parts(it) for it in told)))
     assert answer.message == {"role": "model", "parts": told}
 
 
-def test_code_assist_wraps_the_same() -> None:
+def test_code_assist_responses_are_unwrapped() -> None:
     told = parts({"text": "a"}, finish="STOP")
     assert GEMINI.read(sse({"response": told, "traceId": "t"})) == GEMINI.read(sse(told))
 
 
-def test_gemini_tells_errors_in_the_array_too() -> None:
+def test_errors_in_a_gemini_array_are_read() -> None:
     error = AnswerFailure(type="RESOURCE_EXHAUSTED", message="Slow down")
     body = b'[{"error": {"code": 429, "message": "Slow down", "status": "RESOURCE_EXHAUSTED"}}]'
     assert GEMINI.read(body).error == error
@@ -790,7 +776,7 @@ def test_gemini_tells_errors_in_the_array_too() -> None:
         pytest.param(1, False, 3_000_000_000, 9, None, id="cut"),
     ],
 )
-def test_tokens_per_second(
+def test_tokens_per_second_needs_usage_and_a_complete_answer_in_several_chunks(
     tokens: int | None, complete: bool, last_ns: int, chunks: int, rate: float | None
 ) -> None:
     usage = None if tokens is None else Usage(output_tokens=tokens)
@@ -809,7 +795,7 @@ def text_chunk(text: str, finish: str | None = None, **more: Any) -> Json:
     }
 
 
-def test_a_text_that_is_gone_on_with_is_an_answer() -> None:
+def test_text_completions_are_read_as_messages() -> None:
     usage = {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}
     streamed = COMPLETIONS.read(
         sse(
@@ -841,7 +827,7 @@ def said(done: Json | None = None, **message: Any) -> Json:
 
 
 @pytest.mark.parametrize("size", [1, 7, 10_000])
-def test_lines_of_ollama_are_one_answer(size: int) -> None:
+def test_ollama_lines_form_one_answer(size: int) -> None:
     body = ndjson(
         said(content="", thinking="Hm"),
         said(content="", thinking="."),
@@ -865,15 +851,13 @@ def test_lines_of_ollama_are_one_answer(size: int) -> None:
     assert OLLAMA.read(json.dumps(whole).encode()) == answer
 
 
-def test_ollama_goes_on_with_a_text() -> None:
-    answer = OLLAMA.read(
-        ndjson({"response": "x = ", "done": False}, {"response": "1", "context": [1], **ENDED})
-    )
+def test_ollama_text_generation_is_read_as_a_message() -> None:
+    answer = OLLAMA.read(ndjson({"response": "x = ", "done": False}, {"response": "1", "context": [1], **ENDED}))
     assert answer.message == {"role": "assistant", "content": "x = 1"}
     assert answer.usage == Usage(input_tokens=11, output_tokens=7)
 
 
-def test_a_stream_of_ollama_that_was_cut_is_not_complete() -> None:
+def test_a_cut_ollama_stream_is_incomplete() -> None:
     body = ndjson(said(content="I "), said(ENDED, content="look."))
     for cut in (len(ndjson(said(content="I "))), len(body) - 5):
         answer = OLLAMA.read(body[:cut])
@@ -886,13 +870,13 @@ def test_a_stream_of_ollama_that_was_cut_is_not_complete() -> None:
 
 @pytest.mark.parametrize("value", [None, 5, "x", [], {}, True, -1, 1 << 70, [{}]])
 @pytest.mark.parametrize("key", ["message", "response", "thinking", "done", "eval_count", "error", "model"])
-def test_nothing_that_ollama_says_raises(key: str, value: Any) -> None:
+def test_malformed_ollama_lines_raise_no_exception(key: str, value: Any) -> None:
     for line in (said(ENDED, content="a"), {"response": "a", **ENDED}):
         answer = OLLAMA.read(ndjson({**line, key: value}, line))
         assert answer.usage is None or answer.usage.output_tokens in (0, 7)
 
 
-def test_of_vectors_only_the_price_is_told() -> None:
+def test_embeddings_responses_keep_usage_but_no_vectors() -> None:
     body = {
         "object": "list",
         "data": [{"embedding": [0.1, 0.2]}],
@@ -902,9 +886,7 @@ def test_of_vectors_only_the_price_is_told() -> None:
     answer = EMBEDDINGS.read(json.dumps(body).encode())
     assert (answer.model, answer.usage, answer.complete) == ("e", Usage(input_tokens=9), True)
     assert "0.1" not in json.dumps(answer.message)
-    assert EMBEDDINGS.read(b'{"error":{"message":"no","type":"t"}}').error == AnswerFailure(
-        type="t", message="no"
-    )
+    assert EMBEDDINGS.read(b'{"error":{"message":"no","type":"t"}}').error == AnswerFailure(type="t", message="no")
     assert EMBEDDINGS.read(b"<html>").complete is False
 
 
@@ -935,7 +917,7 @@ SPOKEN: list[Json] = [
 
 
 @pytest.mark.parametrize("size", [1, 13, 10_000])
-def test_an_answer_on_bedrock_is_what_it_is_elsewhere(size: int) -> None:
+def test_a_bedrock_stream_gives_the_same_answer_as_server_sent_events(size: int) -> None:
     body = b"".join(on_bedrock(json.dumps(event).encode()) for event in SPOKEN)
     reader = ANTHROPIC.reader()
     for at in range(0, len(body), size):
@@ -945,7 +927,7 @@ def test_an_answer_on_bedrock_is_what_it_is_elsewhere(size: int) -> None:
     assert answer.complete and answer.usage == Usage(input_tokens=3, output_tokens=4)
 
 
-def test_what_goes_wrong_on_bedrock_is_told() -> None:
+def test_bedrock_exceptions_and_broken_frames_make_an_answer_incomplete() -> None:
     begun = b"".join(on_bedrock(json.dumps(event).encode()) for event in SPOKEN[:3])
     failed = ANTHROPIC.read(begun + framed({"message": "Too many tokens"}))
     assert failed.error == AnswerFailure(type="exception", message="Too many tokens")

@@ -69,8 +69,7 @@ WORDS = [
     pytest.param({"input_tokens": 40, "cached_input_tokens": 30, "output_tokens": 20}, READ, id="Codex"),
     pytest.param({"inputTokens": 40, "cachedInputTokens": 30, "outputTokens": 20}, READ, id="AI SDK"),
     pytest.param(
-        {"promptTokenCount": 40, "candidatesTokenCount": 15, "thoughtsTokenCount": 5}
-        | {"cachedContentTokenCount": 30},
+        {"promptTokenCount": 40, "candidatesTokenCount": 15, "thoughtsTokenCount": 5} | {"cachedContentTokenCount": 30},
         READ,
         id="Gemini",
     ),
@@ -86,7 +85,7 @@ WORDS = [
 
 
 @pytest.mark.parametrize(("told", "usage"), WORDS)
-def test_a_usage_object_is_read_in_every_vendor_s_words(told: Any, usage: Usage) -> None:
+def test_usage_objects_of_every_vendor_are_read(told: Any, usage: Usage) -> None:
     assert usage_of(told) == usage
 
 
@@ -113,7 +112,7 @@ NOT_UNDERSTOOD: list[Any] = [
 
 
 @pytest.mark.parametrize("told", NOT_UNDERSTOOD, ids=str)
-def test_a_usage_object_that_is_not_understood_is_unknown_and_not_zero(told: Any) -> None:
+def test_an_unrecognized_usage_object_is_none(told: Any) -> None:
     assert usage_of(told) is None
 
 
@@ -138,6 +137,6 @@ values = st.recursive(
 
 
 @given(values)
-def test_whatever_it_is_tokens_are_counts_or_unknown(told: Any) -> None:
+def test_token_counts_are_bounded_or_unknown_for_any_input(told: Any) -> None:
     usage = usage_of(told)
     assert usage is None or 0 <= min(usage.counts) <= max(usage.counts) < 4 * MOST_TOKENS

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from agent_logger.proxy.recorder.child import RecorderChild
+from agent_logger.proxy.spool.folder import spool_folder
 from agent_logger.proxy.spool.frames import CredentialFrame
-from agent_logger.proxy.spool.spool import Spool, spool_folder
+from agent_logger.proxy.spool.spool import Spool
 from tests.proxy.process import wait_until
 from tests.proxy.spooling import PATH, Logged, Relay, logged, pipe_with, record, request_head
 from tests.proxy.tracking.conversation import TOOLS, Messages, said, user
@@ -63,7 +64,7 @@ class World:
         self.open()
 
     def open(self) -> None:
-        self.spool = Spool(spool_folder(self.log_dir), tell=self.credentials.append)
+        self.spool = Spool(spool_folder(self.log_dir), send_credential=self.credentials.append)
         self.relay = Relay(self.spool)
 
     def record(self) -> Logged:

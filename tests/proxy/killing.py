@@ -17,7 +17,8 @@ from pathlib import Path
 from agent_logger.proxy.recorder import checkpoint
 from agent_logger.proxy.recorder.child import RecorderChild
 from agent_logger.proxy.spool import segments
-from agent_logger.proxy.spool.spool import Spool, spool_folder
+from agent_logger.proxy.spool.folder import spool_folder
+from agent_logger.proxy.spool.spool import Spool
 from tests.proxy.spooling import Script, frame_of
 
 SERVER = multiprocessing.get_context("forkserver")
@@ -65,9 +66,7 @@ def run_recorder(log_dir: Path, home: Path, pipe: Connection, fault: Fault, carr
         if name == fault.step and left == 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    child = RecorderChild(
-        log_dir, home, pipe=pipe.fileno(), steps=step, checkpoint_seconds=fault.checkpoint_seconds
-    )
+    child = RecorderChild(log_dir, home, pipe=pipe.fileno(), steps=step, checkpoint_seconds=fault.checkpoint_seconds)
     os._exit(child.run())
 
 

@@ -6,21 +6,31 @@ import os
 import re
 import resource
 import signal
+import socket
+import ssl
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
-from agent_logger.proxy.recorder.child import RecorderStatus
+from agent_logger.config import Network
+from agent_logger.proxy.forward.certificates import Authority
+from agent_logger.proxy.forward.hosts import RecordedHosts
+from agent_logger.proxy.recorder.status import RecorderStatus
+from agent_logger.proxy.runs.messages import RegisterRun
+from agent_logger.proxy.runs.shared import ProxyConnection
 from agent_logger.proxy.server import RelaysStatus
 from agent_logger.proxy.spool.spool import SpoolStatus
+from agent_logger.proxy.state import running
 from tests.commands import run_command
+from tests.proxy.foreign import foreign_files, internet
 from tests.proxy.spooling import Logged, logged
-from tests.proxy.wires import Upstream, Wire
+from tests.proxy.tls_wire import TlsSocket
+from tests.proxy.wires import DOOR, RECORDED, TOKEN, Upstream, Wire, connect_request
 
 
 class Process:
@@ -42,6 +52,9 @@ class Process:
         self.log_dir = log_dir or folder / "logs"
         self.home = folder / "home" / ".agent-logger"
         self.said = ""
+        self.runs: list[ProxyConnection] = []
+        self.target: str | None = None  # that clients ask a tunnel to; without one they come by their base URL
+        self.trusts: ssl.SSLContext | None = None
         line = [sys.executable, "-m", "agent_logger", "proxy", "--port", "0", "--log-dir", str(self.log_dir)]
         self._err = (folder / "stderr").open("w+")
         self._out = (folder / "stdout").open("w+")
@@ -54,9 +67,7 @@ class Process:
             },
             stdout=self._out,
             stderr=self._err,
-            preexec_fn=(lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files)))
-            if files
-            else None,
+            preexec_fn=(lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))) if files else None,
         )
         self.port = self._listens_on()
 
@@ -96,8 +107,42 @@ class Process:
         wait_until(path.exists)
         return msgspec.json.decode(path.read_bytes(), type=RelaysStatus).refused
 
+    def register(self, *, origins: Sequence[str] = (), token: str = TOKEN, network: Network | None = None) -> None:
+        """Register a run, as `agent-logger run` does; it holds until this process is closed."""
+        (state,) = [state for state in running(self.home) if state.pid == self.relay_pid]
+        run = ProxyConnection(state)
+        self.runs.append(run)
+        run.ask(
+            RegisterRun(
+                id=f"run-{token[-4:]}",
+                token=token,
+                origins=tuple(origins),
+                network=network or Network(),
+                record_hosts=(f"*.{RECORDED}",),
+            )
+        )
+
+    def come_by_the_forward_door(self, internet: Upstream, ca_file: str) -> None:
+        """Let the clients be in tunnels, which the proxy opens, and reach all hosts through this proxy."""
+        authority = Authority(self.home, RecordedHosts.parse([f"*.{RECORDED}"]))
+        self.trusts = ssl.create_default_context(cadata=authority.certificates()[0].decode())
+        self.target = f"api.{RECORDED}:443"
+        self.register(network=Network(https_proxy=f"http://127.0.0.1:{internet.port}", ca_file=ca_file))
+
     def client(self, seconds: float = 60.0) -> Wire:
-        return Wire.to(self.port, seconds)
+        if self.target is None:
+            return Wire.to(self.port, seconds)
+        wire = self.tunnelled(self.target, seconds)
+        assert self.trusts
+        secure = TlsSocket(wire.sock, self.trusts, self.target.rpartition(":")[0])
+        secure.shake_hands()
+        return Wire(cast("socket.socket", secure), seconds)
+
+    def tunnelled(self, target: str, seconds: float = 60.0, token: str = TOKEN) -> Wire:
+        wire = Wire.to(self.port, seconds)
+        wire.send(connect_request(target, token))
+        assert wire.head().startswith(b"HTTP/1.1 200 "), wire.read
+        return wire
 
     def request(
         self,
@@ -109,8 +154,9 @@ class Process:
         provider: str = "anthropic",
     ) -> bytes:
         length = b"Content-Length: %d\r\n" % len(body) if body or method == b"POST" else b""
-        host = b"Host: 127.0.0.1:%d\r\n" % self.port
-        start = method + b" " + self.upstream.path(rest, provider) + b" HTTP/1.1\r\n"
+        host = b"Host: %b\r\n" % (self.target or f"127.0.0.1:{self.port}").encode()
+        path = rest.encode() if self.target else self.upstream.path(rest, provider)
+        start = method + b" " + path + b" HTTP/1.1\r\n"
         return start + host + headers + length + b"\r\n" + body
 
     def command(self, *arguments: str) -> str:
@@ -144,6 +190,8 @@ class Process:
         return logged(self.log_dir)
 
     def close(self) -> None:
+        for run in self.runs:
+            run.close()
         if self._process.poll() is None:
             self.kill()
         self.said = self._text()
@@ -162,10 +210,12 @@ def proxying(
 ) -> Iterator[Process]:
     (folder / "home").mkdir(parents=True, exist_ok=True)
     process = Process(folder, upstream, *arguments, log_dir=log_dir, files=files, start_with=start_with)
-    try:
+    with contextlib.ExitStack() as stack:
+        stack.callback(process.close)
+        if DOOR.get() == "forward":
+            ca_file, _ = foreign_files()
+            process.come_by_the_forward_door(stack.enter_context(internet(upstream.port)), str(ca_file))
         yield process
-    finally:
-        process.close()
 
 
 def wait_until(condition: Callable[[], object], seconds: float = 60.0) -> None:

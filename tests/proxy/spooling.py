@@ -15,7 +15,7 @@ import msgspec
 
 from agent_logger.clock import CLOCK
 from agent_logger.files.parts import PartFile, parts_in
-from agent_logger.logs.reader import read_log
+from agent_logger.logs.log_records import read_log
 from agent_logger.model.records import Request, Response, Rewrite, WireStart, as_bytes
 from agent_logger.proxy.recorder.child import RecorderChild
 from agent_logger.proxy.spool.frames import (
@@ -143,9 +143,7 @@ def pipe_with(credentials: Sequence[CredentialFrame], *, keep_open: bool = False
     return ours, theirs
 
 
-def record(
-    log_dir: Path, home: Path, credentials: Sequence[CredentialFrame] = (), **options: object
-) -> RecorderChild:
+def record(log_dir: Path, home: Path, credentials: Sequence[CredentialFrame] = (), **options: object) -> RecorderChild:
     """Record all that is on the spool, in this process."""
     ours, _ = pipe_with(credentials)
     try:
@@ -299,9 +297,7 @@ class Script:
             _filler(f"{self.seed}:{call}:{index}", rng.choice((10, 300, 3000, 20_000)))
             for index in range(rng.choice((0, 1, 1, 2, 5)))
         ]
-        if (
-            texts
-        ):  # a question that has nothing to do with the one before: the session's history was rewritten
+        if texts:  # a question that has nothing to do with the one before: the session's history was rewritten
             texts[0] = b'{"tools":[{"name":"t"}],"messages":[{"role":"user","content":"' + texts[0]
             texts[-1] += b'"}]}'
         for text in texts:
@@ -341,9 +337,7 @@ def frame_of(script: Script, step: Step, connection: int) -> AnyFrame:
         case "sent":
             return RequestEnd(step.call, now())
         case "answer":
-            return ResponseHead(
-                step.call, now(), b"HTTP/1.1 200 OK\r\ncontent-type: application/x-ndjson\r\n\r\n"
-            )
+            return ResponseHead(step.call, now(), b"HTTP/1.1 200 OK\r\ncontent-type: application/x-ndjson\r\n\r\n")
         case "chunk":
             return ResponseData(step.call, now(), step.data)
         case "end":

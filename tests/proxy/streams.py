@@ -48,10 +48,7 @@ def anthropic(*texts: str, name: str = "msg_0123456789abcdef0123", output: int =
     return [
         {"type": "message_start", "message": {**message, "content": [], "usage": usage}},
         {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
-        *(
-            {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}
-            for text in texts
-        ),
+        *({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}} for text in texts),
         {"type": "content_block_stop", "index": 0},
         {
             "type": "message_delta",
@@ -62,9 +59,7 @@ def anthropic(*texts: str, name: str = "msg_0123456789abcdef0123", output: int =
     ]
 
 
-def chat(
-    *texts: str, name: str = "chatcmpl-0123456789abcdef", usage: dict[str, int] | None = None
-) -> list[bytes]:
+def chat(*texts: str, name: str = "chatcmpl-0123456789abcdef", usage: dict[str, int] | None = None) -> list[bytes]:
     def chunk(delta: dict[str, Any], finish: str | None = None) -> bytes:
         choice = {"index": 0, "delta": delta, "finish_reason": finish}
         return event({"id": name, "model": "gpt-4o-mini", "choices": [choice]})
@@ -79,9 +74,7 @@ def chat(
     ]
 
 
-def responses(
-    last: str, *texts: str, name: str = "resp_0123456789abcdef0123", **more: Any
-) -> list[dict[str, Any]]:
+def responses(last: str, *texts: str, name: str = "resp_0123456789abcdef0123", **more: Any) -> list[dict[str, Any]]:
     part = {"type": "output_text", "text": "".join(texts)}
     item = {"type": "message", "id": "msg_1", "role": "assistant", "content": [part]}
     whole = {"id": name, "model": "gpt-4o-mini", "status": last, "output": [item]}
@@ -164,7 +157,5 @@ DIALECTS = {
         [on_bedrock(it) for it in anthropic(*SAID)],
     ),
     "a body": Spoken("anthropic", "/v1/messages", b"application/json", _body(_MESSAGE)),
-    "a body of no model": Spoken(
-        "openai", "/v1/files", b"application/json", _body({"data": [{"id": "file-1"}]})
-    ),
+    "a body of no model": Spoken("openai", "/v1/files", b"application/json", _body({"data": [{"id": "file-1"}]})),
 }

@@ -46,9 +46,7 @@ def before_the_last_event() -> Iterator[Case]:
         *before, last = spoken.events
         for count in range(1, len(before) + 1):
             yield Case(f"{name}, {count} events", spoken, tuple(before[:count]))
-        short = (
-            len(last.rstrip()) - 1
-        )  # a line or a document lacks its last byte; what ends a line is not asked for
+        short = len(last.rstrip()) - 1  # a line or a document lacks its last byte; what ends a line is not asked for
         for size in {1, short // 2, short}:
             yield Case(f"{name}, {size} bytes of the last event", spoken, (*before, last[:size]))
 
@@ -147,22 +145,22 @@ def ask(proxy: Process, number: int) -> bytes:
 
 
 @of_kind("at")
-def test_a_client_that_closes_at_the_last_event_has_a_complete_answer(
-    name: str, ended: Mapping[str, Ended]
-) -> None:
+def test_a_response_is_complete_when_the_client_closes_at_the_last_event(name: str, ended: Mapping[str, Ended]) -> None:
     response = ended[name].response
     assert (response.status, response.complete) == (200, True)
     assert response.reason in (None, "client_gone")  # a fact beside it; who was first is chance
 
 
 @of_kind("before")
-def test_a_client_that_closes_before_the_last_event_has_none(name: str, ended: Mapping[str, Ended]) -> None:
+def test_a_response_is_incomplete_when_the_client_closes_before_the_last_event(
+    name: str, ended: Mapping[str, Ended]
+) -> None:
     response = ended[name].response
     assert (response.status, response.complete, response.reason) == (200, False, "client_gone")
 
 
 @of_kind("cut")
-def test_an_upstream_that_cuts_behind_the_last_event_has_answered(
+def test_a_response_is_complete_when_the_upstream_cuts_after_the_last_event(
     name: str, ended: Mapping[str, Ended]
 ) -> None:
     """The client still sees the cut: nothing ends its body."""
@@ -173,15 +171,13 @@ def test_an_upstream_that_cuts_behind_the_last_event_has_answered(
 
 
 @of_kind("error")
-def test_a_stream_that_ends_with_an_error_is_no_complete_answer(
-    name: str, ended: Mapping[str, Ended]
-) -> None:
+def test_a_stream_that_ends_with_an_error_is_incomplete(name: str, ended: Mapping[str, Ended]) -> None:
     response = ended[name].response
     assert (response.status, response.complete) == (200, False)
     assert response.reason in ("client_gone", "no_stream_end")
 
 
-def test_every_event_that_came_is_kept_of_an_answer_that_ended(ended: Mapping[str, Ended]) -> None:
+def test_every_received_event_of_a_complete_response_is_recorded(ended: Mapping[str, Ended]) -> None:
     cases: Sequence[Case] = [it for it in CASES if it.name.startswith("at: ")]
     for case in cases:
         response = ended[case.name].response

@@ -13,16 +13,12 @@ from agent_logger.proxy.call_state import (
     CallState,
     Collected,
     chunk_records,
+    chunk_size_records,
     chunks_of,
-    field_of,
-    head_lines,
-    headers_of,
-    is_interim,
     is_stream,
-    status_line,
     stream_end,
-    told_sizes,
 )
+from agent_logger.proxy.head import ParsedHead, field_of, headers_of, is_interim, status_line
 
 FEEDS = {
     CallEvent.REQUEST_DATA: lambda call: call.request_data(b"q", 2),
@@ -34,7 +30,7 @@ FEEDS = {
 }
 
 
-def test_every_state_can_be_reached_and_only_the_last_has_no_way_on() -> None:
+def test_every_phase_is_reachable_and_only_ended_is_final() -> None:
     reached = {CallPhase.SENDING} | {state for ways in NEXT.values() for state in ways.values()}
     assert reached == set(CallPhase) == set(NEXT)
     assert [state for state, ways in NEXT.items() if not ways] == [CallPhase.ENDED]
@@ -42,7 +38,9 @@ def test_every_state_can_be_reached_and_only_the_last_has_no_way_on() -> None:
 
 
 @pytest.mark.parametrize("events", list(itertools.permutations(FEEDS, 4)))
-def test_no_order_is_refused_and_one_that_cannot_be_tells_of_holes(events: tuple[CallEvent, ...]) -> None:
+def test_any_event_order_is_accepted_and_an_impossible_order_marks_holes(
+    events: tuple[CallEvent, ...],
+) -> None:
     call, state, possible = CallState(1), CallPhase.SENDING, True
     for event in events:
         possible = possible and event in NEXT[state]
@@ -55,7 +53,7 @@ def test_no_order_is_refused_and_one_that_cannot_be_tells_of_holes(events: tuple
     assert (b"".join(call.response.pieces) == b"a") is (CallEvent.RESPONSE_DATA in events)
 
 
-def test_an_answer_that_comes_before_the_request_is_whole() -> None:
+def test_an_early_response_has_no_holes() -> None:
     call = CallState(0)
     call.response_head(b"HTTP/1.1 413 Too Large\r\n\r\n", 2_000_000)
     call.request_data(b"more", 3_000_000)
@@ -66,7 +64,7 @@ def test_an_answer_that_comes_before_the_request_is_whole() -> None:
     assert (call.timing().ttfb_ms, call.timing().total_ms) == (2.0, 5.5)
 
 
-def test_why_a_call_is_not_complete() -> None:
+def test_outcome_gives_the_reason_a_call_is_incomplete() -> None:
     call = CallState(0)
     assert call.outcome(stream_ended=None) is call.outcome(stream_ended=True) is None
     assert call.outcome(stream_ended=False) == "no_stream_end"
@@ -76,7 +74,7 @@ def test_why_a_call_is_not_complete() -> None:
     assert call.outcome(stream_ended=False) == "dropped"
 
 
-def test_times_never_go_back() -> None:
+def test_timings_are_never_negative() -> None:
     call = CallState(10)
     call.response_head(b"HTTP/1.1 200 OK\r\n\r\n", 5)
     call.end(3)
@@ -84,7 +82,7 @@ def test_times_never_go_back() -> None:
     assert [chunk.delta_ms for chunk in chunk_records([b"a", b"b"], [9, 3])] == [0.0, 0.0]
 
 
-def test_what_was_taken_out_goes_on_where_it_was_cut() -> None:
+def test_a_chunk_continues_after_take() -> None:
     body = Collected()
     body.add(b"a", 1, ends_chunk=False)
     assert body.take() == ([b"a"], [1])
@@ -103,18 +101,20 @@ CHUNKS = [
 
 
 @pytest.mark.parametrize(("pieces", "times", "chunks", "starts"), CHUNKS)
-def test_chunks(pieces: list[bytes], times: list[int], chunks: list[bytes], starts: list[int]) -> None:
+def test_chunks_of_joins_pieces_into_chunks(
+    pieces: list[bytes], times: list[int], chunks: list[bytes], starts: list[int]
+) -> None:
     assert chunks_of(pieces, times) == (chunks, starts)
 
 
-def test_the_first_chunk_has_delta_0_and_the_others_that_from_the_previous() -> None:
+def test_chunk_deltas_count_from_the_previous_chunk() -> None:
     starts = [5_000_000, 7_250_000, 7_250_000]
     assert chunk_records([b"a", b"\xff", b""], starts) == [
         Chunk(delta_ms=0.0, raw="a"),
         Chunk(delta_ms=2.25, raw="/w==", raw_encoding="base64"),
         Chunk(delta_ms=0.0, raw=""),
     ]
-    assert [chunk.delta_ms for chunk in told_sizes([1, 2, 3], starts)] == [0.0, 2.25, 0.0]
+    assert [chunk.delta_ms for chunk in chunk_size_records([1, 2, 3], starts)] == [0.0, 2.25, 0.0]
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_the_first_chunk_has_delta_0_and_the_others_that_from_the_previous() -> 
         (b"A :b", False),
     ],
 )
-def test_a_plain_field_is_one_that_name_and_value_give_back(line: bytes, plain: bool) -> None:
+def test_a_field_is_plain_if_name_and_value_restore_the_line(line: bytes, plain: bool) -> None:
     field = field_of(line)
     assert field is not None
     assert (field.plain, field.name.strip(), field.value[:1]) == (plain, b"A", field.value[:1])
@@ -136,7 +136,7 @@ def test_a_plain_field_is_one_that_name_and_value_give_back(line: bytes, plain: 
 
 
 @pytest.mark.parametrize("line", [b"no colon", b" folded: x", b"\tfolded: x", b": nameless", b""])
-def test_what_is_no_field(line: bytes) -> None:
+def test_malformed_header_lines_are_not_fields(line: bytes) -> None:
     assert field_of(line) is None
 
 
@@ -147,41 +147,65 @@ def test_headers_keep_order_case_and_repeats() -> None:
     assert headers_of([("A", "1"), ("B", "2"), ("A", "3")]) == ({"A": ["1", "3"], "B": "2"}, False)
 
 
-def test_the_lines_of_a_head() -> None:
-    assert head_lines(b"GET / HTTP/1.1\r\nA: b\r\n\r\n") == [b"GET / HTTP/1.1", b"A: b"]
-    assert head_lines(b"GET / HTTP/1.1\r\nA: b") == [b"GET / HTTP/1.1", b"A: b"]
+HEADS = [
+    pytest.param(b"GET / HTTP/1.1\r\nA: b\r\nc: d e\r\n\r\n", [("A", "b"), ("c", "d e")], True, id="plain"),
+    pytest.param(b"GET / HTTP/1.1\r\nA: b", [("A", "b")], False, id="cut"),
+    pytest.param(b"GET / HTTP/1.1\r\nA:  b \r\n\r\n", [("A", "b")], False, id="more blanks"),
+    pytest.param(b"GET / HTTP/1.1\r\nA: \xe9\r\nodd\r\n\r\n", [("A", "\xe9")], False, id="odd lines"),
+    pytest.param(b"GET / HTTP/1.1", [], True, id="no field"),
+]
+
+
+@pytest.mark.parametrize(("data", "fields", "plain"), HEADS)
+def test_a_head_is_its_first_line_and_its_fields(data: bytes, fields: list[tuple[str, str]], plain: bool) -> None:
+    head = ParsedHead(data)
+    assert (head.start, head.method, head.target) == (b"GET / HTTP/1.1", "GET", b"/")
+    assert (head.fields, head.is_plain) == (fields, plain)
+
+
+def test_values_of_a_field_in_several_lines_are_joined() -> None:
+    head = ParsedHead(b"X\r\nA: 1\r\nB: 2\r\na: 3\r\n\r\n")
+    assert (head.value("a"), head.value("b"), head.value("c")) == ("1, 3", "2", "")
+    assert head.by_name() == {"a": "3", "b": "2"}
 
 
 @pytest.mark.parametrize("status", [100, 102, 103, 199])
-def test_interim_heads(status: int) -> None:
+def test_is_interim_recognizes_interim_statuses_except_101(status: int) -> None:
     assert is_interim(b"HTTP/1.1 %d X\r\n\r\n" % status)
     assert not is_interim(b"HTTP/1.1 101 Switching Protocols\r\n\r\n")
     assert not is_interim(b"HTTP/1.1 200 OK\r\n\r\n")
 
 
-def test_status_lines() -> None:
+def test_status_line_parses_version_status_and_reason() -> None:
     assert status_line(b"HTTP/1.0 404 Not Found") == ("HTTP/1.0", 404, "Not Found", True)
     assert status_line(b"HTTP/1.1 200") == ("HTTP/1.1", 200, None, True)
     assert status_line(b"rubbish") == (None, None, None, False)
 
 
-def test_which_bodies_are_told_chunk_by_chunk() -> None:
+def test_is_stream_recognizes_event_streams_and_ndjson() -> None:
     assert is_stream("Text/Event-Stream; charset=utf-8")
     assert is_stream("application/x-ndjson")
     assert not is_stream("application/json")
     assert not is_stream("")
 
 
-def test_an_end_is_looked_for_in_event_streams_alone() -> None:
+def test_stream_end_applies_only_to_event_streams() -> None:
     assert stream_end(b"/v1/messages", "application/x-ndjson") is None
     assert stream_end(b"/v1/messages/count_tokens", "text/event-stream") is None
     end = stream_end(b"/v1/messages", "text/event-stream")
     assert end and end.search(b"event: message_stop\n") and not end.search(b'data: "event: message_stop"')
 
 
-def test_the_last_message_of_an_answer() -> None:
+def test_ends_answer_recognizes_the_last_websocket_message() -> None:
     assert ends_answer(b'{"type": "response.completed", "response": {}}') == "response.completed"
     assert ends_answer(b'{"type": "error", "status": 500}') == "error"
     assert not ends_answer(b'{"type": "response.created"}')
     assert not ends_answer(b"[]")
     assert not ends_answer(b"\xff")
+
+
+def test_pieces_of_one_chunk_count_as_one() -> None:
+    body = Collected()
+    for piece, ends in ((b"a", False), (b"b", True), (b"c", True), (b"d", False)):
+        body.add(piece, 1, ends_chunk=ends)
+    assert (body.chunks, body.size) == (3, 4)

@@ -127,7 +127,7 @@ def left(folder: Path, canaries: Mapping[str, str]) -> set[tuple[str, str]]:
     }
 
 
-def test_the_search_finds_what_is_packed(tmp_path: Path) -> None:
+def test_the_canary_search_finds_encoded_and_compressed_secrets(tmp_path: Path) -> None:
     secret = canary("packed")
     (tmp_path / "a").write_bytes(b"x" + zstd.compress(secret.encode() * 9))
     (tmp_path / "b").write_bytes(base64.b64encode(b"ab" + secret.encode() + b"c"))
@@ -149,9 +149,7 @@ def echo(wire: Wire) -> None:
             told = json.dumps({"you sent": (said + body).decode("latin-1")}).encode()
             back = b"".join(line + b"\r\n" for line in head.split(b"\r\n") if line.startswith(b"X-Back-"))
             if b"way=stream" in head:
-                wire.send(
-                    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
-                )
+                wire.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
                 for at in range(0, len(told), 11):
                     piece = told[at : at + 11]
                     wire.send(b"%x\r\n%b\r\n" % (len(piece), piece))
@@ -191,7 +189,7 @@ def _keep_output(path: Path, arguments: list[str], environment: dict[str, str]) 
 
 
 @pytest.mark.timeout(300)
-def test_no_credential_header_is_written_and_the_others_are(tmp_path: Path) -> None:
+def test_credential_headers_are_not_written_and_other_headers_are(tmp_path: Path) -> None:
     hidden = {name: canary(name, 14 + 4 * (at % 4)) for at, name in enumerate(HIDDEN)}
     back = {f"X-Back-{name}": canary(f"back {name}") for name in HIDDEN}
     readable = {name: canary(name) for name in READABLE}
@@ -209,9 +207,7 @@ def test_no_credential_header_is_written_and_the_others_are(tmp_path: Path) -> N
         got = b"".join(wire.read for wire in upstream.wires)
         read_all(tmp_path, {"PATH": os.environ["PATH"], "HOME": str(tmp_path / "home")})
         logs = b"".join(data for path, data in every_byte_under(proxy.log_dir))
-    assert not [
-        name for name, value in hidden.items() if got.count(value.encode()) < 3 and "Proxy-" not in name
-    ]
+    assert not [name for name, value in hidden.items() if got.count(value.encode()) < 3 and "Proxy-" not in name]
     assert left(tmp_path, hidden | back | {name: canary(name) for name in QUERY}) == set()
     assert [name for name, value in readable.items() if value.encode() not in logs] == []
 
@@ -221,7 +217,7 @@ QUERY = ["key", "api_key", "access_token", "subscription-key", "sig", "client_se
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_a_token_that_was_replaced_is_taken_out_of_what_quotes_it_later(tmp_path: Path, workers: str) -> None:
+def test_a_replaced_token_is_redacted_in_later_requests(tmp_path: Path, workers: str) -> None:
     tokens = [canary(f"token {number}", 40) for number in range(5)]
     with Upstream(echo) as upstream, proxying(tmp_path, upstream, "--workers", workers) as proxy:
         for number, token in enumerate(tokens):
@@ -237,7 +233,7 @@ def test_a_token_that_was_replaced_is_taken_out_of_what_quotes_it_later(tmp_path
 
 
 @pytest.mark.parametrize("secret", ["hunter2", "123456", "98765432109876543210", "swordfish", "p4ss!w0rd"])
-def test_a_short_credential_that_is_echoed_is_not_written(tmp_path: Path, secret: str) -> None:
+def test_an_echoed_short_credential_is_not_written(tmp_path: Path, secret: str) -> None:
     with Upstream(echo) as upstream, proxying(tmp_path, upstream) as proxy:
         say(proxy, b"x-api-key: " + secret.encode(), body=b'{"key":"%b","n":[%b]}' % (secret.encode(), b"1"))
         assert proxy.stop() == 0
@@ -257,13 +253,15 @@ ARGUMENTS = {
 VARIABLES = ["OPENAI_API_KEY", "DB_PASSWORD", "MY_SERVICE_TOKEN", "AWS_SECRET_ACCESS_KEY"]
 AGENT = """
 import json, os, sys
+
+DOORS = ("base-url", "forward")
 print("my arguments are", *sys.argv[1:])
 print(json.dumps({"type": "text", "environment": {name: os.environ[name] for name in sorted(os.environ)}}))
 print("on stderr:", *sys.argv[1:], *os.environ.values(), file=sys.stderr)
 """
 
 
-def test_no_credential_of_the_arguments_or_environment_of_a_run_is_written(tmp_path: Path) -> None:
+def test_credentials_in_arguments_or_environment_of_a_run_are_not_written(tmp_path: Path) -> None:
     given = {place: canary(f"argument {place}", 14 + 2 * (at % 5)) for at, place in enumerate(ARGUMENTS)}
     given |= {name: canary(name) for name in VARIABLES} | {"six digits": "481516"}
     words = [word.format(given[place]) for place, them in ARGUMENTS.items() for word in them]
@@ -281,13 +279,14 @@ def test_no_credential_of_the_arguments_or_environment_of_a_run_is_written(tmp_p
     assert done.returncode == 0
     assert not [place for place, secret in given.items() if secret.encode() not in done.stdout]
     read_all(tmp_path / "work", environment)
-    recorded = b"".join(data for path, data in every_byte_under(tmp_path / "work") if path.suffix == ".jsonl")
+    sessions = tmp_path / "home/.agent-logger/sessions"
+    recorded = b"".join(data for path, data in every_byte_under(sessions) if path.suffix == ".jsonl")
     assert b"my arguments are" in recorded
     assert recorded.count(b"[redacted]") > 2 * len(ARGUMENTS)
     assert left(tmp_path, given) == set()
 
 
-def test_what_an_agent_tells_a_hook_is_kept_without_the_credentials_of_its_environment(
+def test_hook_inputs_are_stored_without_environment_credentials(
     tmp_path: Path,
 ) -> None:
     secret = canary("hook")

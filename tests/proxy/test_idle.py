@@ -53,7 +53,7 @@ def test_the_spool_of_an_idle_proxy_holds_no_prompt(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("opened", ["before", "after"])
-def test_a_call_that_stays_open_keeps_no_other_call_on_the_spool(tmp_path: Path, opened: str) -> None:
+def test_an_open_call_does_not_keep_other_calls_on_the_spool(tmp_path: Path, opened: str) -> None:
     with (
         Upstream(answering(response(b"an answer to " + PROMPT))) as upstream,
         proxying(tmp_path, upstream) as proxy,
@@ -75,7 +75,7 @@ def test_a_call_that_stays_open_keeps_no_other_call_on_the_spool(tmp_path: Path,
     assert all(it.complete for (it,) in found.responses.values())
 
 
-def test_of_two_open_calls_the_one_that_ends_leaves_the_spool(tmp_path: Path) -> None:
+def test_an_ended_call_leaves_the_spool_while_another_stays_open(tmp_path: Path) -> None:
     with (
         Upstream(answering(response(b"fine"))) as upstream,
         proxying(tmp_path, upstream) as proxy,
@@ -115,7 +115,7 @@ def seen_by_git(folder: Path) -> list[str]:
 
 @pytest.mark.skipif(not shutil.which("git"), reason="needs git")
 @pytest.mark.parametrize("before", ["nothing", "a folder", "a folder with a file", "our own folder"])
-def test_git_sees_nothing_of_what_the_proxy_writes(tmp_path: Path, before: str) -> None:
+def test_files_written_by_the_proxy_are_ignored_by_git(tmp_path: Path, before: str) -> None:
     work = tmp_path / "work"
     work.mkdir()
     git(work, "init", "-q")
@@ -149,7 +149,7 @@ def test_git_sees_nothing_of_what_the_proxy_writes(tmp_path: Path, before: str) 
         assert seen_by_git(work) == []
 
 
-def test_a_gitignore_that_is_the_users_stays_as_it_is_and_doctor_says_so(tmp_path: Path) -> None:
+def test_a_gitignore_of_the_user_is_unchanged_and_doctor_warns(tmp_path: Path) -> None:
     work = tmp_path / "work"
     (work / "logs").mkdir(parents=True)
     git(work, "init", "-q")

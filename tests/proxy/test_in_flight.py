@@ -13,9 +13,10 @@ from agent_logger.providers.answer import Answer
 from agent_logger.providers.blocks.registry import answer_blocks
 from agent_logger.proxy.attached import attached
 from agent_logger.proxy.in_flight import InFlight
+from agent_logger.proxy.spool.folder import segment_path
 from agent_logger.proxy.spool.frames import CallEnd, Dropped, ResponseData, ResponseHead
 from agent_logger.proxy.spool.segments import segments_of
-from agent_logger.proxy.spool.spool import Spool, segment_path
+from agent_logger.proxy.spool.spool import Spool
 from tests.fakeapi.server import FakeAPI
 from tests.fakeapi.turns import answers
 from tests.providers.captures import Capture, captures
@@ -62,7 +63,7 @@ def calling(tmp_path: Path) -> Iterator[Calling]:
 
 
 @pytest.mark.parametrize("capture", OF_EACH, ids=lambda it: it.name)
-def test_looking_at_an_answer_changes_nothing_in_it(calling: Calling, capture: Capture) -> None:
+def test_polling_an_answer_in_flight_does_not_change_the_answer(calling: Calling, capture: Capture) -> None:
     assert capture.dialect
     number, call = calling.begin(capture)
     assert calling.answer(call) is None, "nothing has come yet"
@@ -76,14 +77,14 @@ def test_looking_at_an_answer_changes_nothing_in_it(calling: Calling, capture: C
     assert calling.answer(call) == capture.dialect.read(capture.body), "its record may not be in the log yet"
 
 
-def test_of_what_is_no_stream_nothing_is_told(calling: Calling) -> None:
+def test_a_non_streamed_response_has_no_answer_in_flight(calling: Calling) -> None:
     plain = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n"
     number, call = calling.begin(STREAMED[0], plain)
     calling.say(number, b'{"type":"message","content":[')
     assert calling.answer(call) is None
 
 
-def test_what_was_dropped_without_a_word_whose_it_was_is_not_waited_for(calling: Calling) -> None:
+def test_calls_open_at_an_unattributed_drop_have_no_answer_in_flight(calling: Calling) -> None:
     """Of none of these the end may be told: they would be kept until their relay ends."""
     (number, call), (_, other) = calling.begin(STREAMED[0]), calling.begin(STREAMED[0])
     calling.say(number, STREAMED[0].body)
@@ -98,7 +99,7 @@ def test_what_was_dropped_without_a_word_whose_it_was_is_not_waited_for(calling:
     assert calling.answer(new) is not None
 
 
-def test_who_was_away_goes_on_with_what_is_there(tmp_path: Path) -> None:
+def test_polling_continues_after_segments_were_removed(tmp_path: Path) -> None:
     """The recorder removes segments that it does not need; one who did not look meanwhile must not wait for them."""
     calling, capture = Calling(tmp_path, segment_seconds=0.0), STREAMED[0]
     assert capture.dialect
@@ -118,10 +119,8 @@ def test_who_was_away_goes_on_with_what_is_there(tmp_path: Path) -> None:
         calling.watching.close()
 
 
-def test_on_a_websocket_each_message_is_a_call_and_the_recorder_calls_it_the_same(tmp_path: Path) -> None:
-    scripted = answers(
-        {"text": "First."}, {"text": "one two three four", "pieces": 4, "stall_after": 7, "stall_s": 60}
-    )
+def test_websocket_calls_in_flight_have_the_same_ids_as_in_the_log(tmp_path: Path) -> None:
+    scripted = answers({"text": "First."}, {"text": "one two three four", "pieces": 4, "stall_after": 7, "stall_s": 60})
     with FakeAPI(scripted) as api, attached(tmp_path / "logs", [api.url], home=tmp_path / "home") as port:
         url = f"ws://127.0.0.1:{port}/openai/{api.url.removeprefix('http://')}/v1/responses"
         # An API in the middle of an answer does not say goodbye.

@@ -100,7 +100,7 @@ def in_order(found: Logged) -> list[Request]:
     return sorted((it for [it] in found.requests.values()), key=lambda it: it.call or "")  # by time: a UUIDv7
 
 
-def test_conversations_stay_whole(proxy: Process) -> None:
+def test_conversations_are_complete_when_clients_close_at_the_last_event(proxy: Process) -> None:
     with ThreadPoolExecutor(4) as clients:
         list(clients.map(lambda number: talk(proxy, f"talk {number}"), range(CONVERSATIONS)))
     found = ended(proxy)
@@ -119,7 +119,7 @@ def test_conversations_stay_whole(proxy: Process) -> None:
         assert "cut" not in command(proxy, "show", it["id"])
 
 
-def test_the_same_question_again_is_no_retry_and_counts(proxy: Process) -> None:
+def test_repeating_an_answered_request_is_not_a_retry(proxy: Process) -> None:
     asked: Messages = [{"role": "user", "content": "the same question"}]
     for _ in range(5):
         ask(proxy, asked)
@@ -128,7 +128,7 @@ def test_the_same_question_again_is_no_retry_and_counts(proxy: Process) -> None:
     assert as_json(proxy, "usage")["totals"]["output_tokens"] == 5 * OUTPUT_TOKENS
 
 
-def test_a_question_again_after_a_cut_answer_is_a_retry(proxy: Process) -> None:
+def test_repeating_a_request_after_a_cut_response_is_a_retry(proxy: Process) -> None:
     asked: Messages = [{"role": "user", "content": "a question"}]
     ask(proxy, asked, leaves=True)
     ask(proxy, asked)
@@ -150,7 +150,7 @@ def in_the_old_form(lines: Sequence[str]) -> Iterator[str]:
         yield json.dumps(record) + "\n"
 
 
-def test_older_recordings_become_right(proxy: Process) -> None:
+def test_older_recordings_are_read_as_complete(proxy: Process) -> None:
     spoken = talk(proxy, "long ago")
     ended(proxy)
     [log] = (proxy.log_dir / "openai").glob("*.jsonl")

@@ -62,7 +62,7 @@ def endless(wire: Wire) -> None:
             time.sleep(0.02)
 
 
-def test_a_damaged_position_costs_nothing_and_nothing_is_there_twice(tmp_path: Path) -> None:
+def test_a_damaged_position_file_loses_and_duplicates_no_call(tmp_path: Path) -> None:
     with Upstream(answering(response())) as upstream:
         with proxying(tmp_path, upstream) as proxy, proxy.client() as slow:
             slow.send(proxy.request(body=b"slow")[:-1])  # open: its frames are kept
@@ -81,7 +81,7 @@ def test_a_damaged_position_costs_nothing_and_nothing_is_there_twice(tmp_path: P
         assert "Traceback" not in proxy.said
 
 
-def test_without_a_key_that_can_be_used_it_does_not_start(tmp_path: Path) -> None:
+def test_the_proxy_does_not_start_with_an_invalid_install_key(tmp_path: Path) -> None:
     home = tmp_path / "home"
     (home / ".agent-logger").mkdir(parents=True)
     (home / ".agent-logger" / "key").write_bytes(b"short")
@@ -94,10 +94,10 @@ def test_without_a_key_that_can_be_used_it_does_not_start(tmp_path: Path) -> Non
         check=False,
     )
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
-    assert "key has 5 bytes, not 32" in done.stderr
+    assert "key has 5 bytes instead of 32" in done.stderr
 
 
-def test_a_log_folder_that_is_removed_is_begun_anew(tmp_path: Path) -> None:
+def test_a_removed_log_folder_is_recreated(tmp_path: Path) -> None:
     with Upstream(answering(response())) as upstream, proxying(tmp_path, upstream) as proxy:
         ask(proxy, b"before")
         wait_until(lambda: asked(proxy) == [b"before"])
@@ -127,7 +127,7 @@ def test_a_log_folder_that_is_removed_is_begun_anew(tmp_path: Path) -> None:
     assert "Traceback" not in proxy.said
 
 
-def test_a_folder_that_is_begun_anew_is_owned_at_once(tmp_path: Path) -> None:
+def test_a_recreated_log_folder_is_owned_immediately(tmp_path: Path) -> None:
     """As soon as a call is in it, though the proxy looks after it every second only."""
     with (
         Pulse() as pulse,
@@ -148,7 +148,7 @@ def test_a_folder_that_is_begun_anew_is_owned_at_once(tmp_path: Path) -> None:
         assert proxy.stop() == 0
 
 
-def test_status_does_not_believe_a_recorder_that_is_dead_or_silent(tmp_path: Path) -> None:
+def test_status_reports_not_recording_when_the_recorder_is_dead_or_silent(tmp_path: Path) -> None:
     with Upstream(answering(response())) as upstream, proxying(tmp_path, upstream) as proxy:
         path = proxy.log_dir / ".spool" / "recorder.json"
         said = proxy.recorder()
@@ -159,7 +159,7 @@ def test_status_does_not_believe_a_recorder_that_is_dead_or_silent(tmp_path: Pat
             path.write_bytes(msgspec.json.encode(silent))
             code, report = status(proxy)
             assert (code, report["recording"]) == (1, False)
-            assert "has said nothing since 2026-01-01" in str(report["problem"])
+            assert "has not reported since 2026-01-01" in str(report["problem"])
             gone = subprocess.Popen(["true"])
             gone.wait()
             path.write_bytes(msgspec.json.encode(msgspec.structs.replace(proxy.recorder(), pid=gone.pid)))
@@ -170,7 +170,7 @@ def test_status_does_not_believe_a_recorder_that_is_dead_or_silent(tmp_path: Pat
         wait_until(lambda: status(proxy)[0] == 0)
 
 
-def test_a_second_signal_ends_all_workers_at_once_and_their_calls_are_recorded(tmp_path: Path) -> None:
+def test_a_second_signal_ends_all_workers_and_their_calls_are_recorded(tmp_path: Path) -> None:
     with (
         Upstream(endless) as upstream,
         proxying(tmp_path, upstream, "--workers", "3") as proxy,
@@ -192,7 +192,7 @@ def test_a_second_signal_ends_all_workers_at_once_and_their_calls_are_recorded(t
         assert [it.reason for it in responses] == ["relay_died"] * 12
 
 
-def test_a_worker_that_is_killed_is_replaced_and_each_call_is_logged_once(tmp_path: Path) -> None:
+def test_a_killed_worker_is_replaced_and_each_call_is_logged_once(tmp_path: Path) -> None:
     with (
         Upstream(endless) as upstream,
         proxying(tmp_path, upstream, "--workers", "2") as proxy,
@@ -225,7 +225,7 @@ def test_a_worker_that_is_killed_is_replaced_and_each_call_is_logged_once(tmp_pa
         assert len(logged.requests) == 32
         responses = [it for (it,) in logged.responses.values()]
         assert [it.reason for it in responses] == ["relay_died"] * 32
-    assert proxy.said.count("a worker ended (-9); another one is started") == 1
+    assert proxy.said.count("a worker stopped (-9); starting another one") == 1
     assert "Traceback" not in proxy.said
 
 
@@ -237,7 +237,7 @@ def relays(proxy: Process) -> dict[int, int]:
     return {it.pid: it.open_clients for it in said.relays}
 
 
-def test_what_ends_again_and_again_is_started_at_ever_longer_pauses() -> None:
+def test_repeated_restarts_are_delayed_by_increasing_pauses() -> None:
     restarts = Restarts()
     pauses = []
     for _ in range(9):

@@ -48,9 +48,7 @@ def start(tmp_path: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("name", [".spool", "anthropic", "openai", "gemini", "anthropic/x.bodies"])
 @pytest.mark.parametrize("dangling", [False, True])
-def test_a_folder_that_is_a_link_is_refused_at_the_start(
-    tmp_path: Path, elsewhere: Path, name: str, dangling: bool
-) -> None:
+def test_a_symlinked_folder_is_refused_at_start(tmp_path: Path, elsewhere: Path, name: str, dangling: bool) -> None:
     link = tmp_path / "logs" / name
     link.parent.mkdir(parents=True)
     link.symlink_to(elsewhere / "nothing" if dangling else elsewhere)
@@ -61,7 +59,7 @@ def test_a_folder_that_is_a_link_is_refused_at_the_start(
     assert everything(elsewhere) == before
 
 
-def test_the_log_folder_itself_may_be_a_link(tmp_path: Path) -> None:
+def test_the_log_folder_itself_may_be_a_symlink(tmp_path: Path) -> None:
     (tmp_path / "disk").mkdir()
     (tmp_path / "logs").symlink_to(tmp_path / "disk")
     with Upstream(answering(response())) as upstream, proxying(tmp_path, upstream) as proxy:
@@ -72,9 +70,7 @@ def test_the_log_folder_itself_may_be_a_link(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [".spool", "anthropic", "anthropic/unattributed.bodies"])
-def test_nothing_is_written_through_a_link_that_appears_later(
-    tmp_path: Path, elsewhere: Path, name: str
-) -> None:
+def test_nothing_is_written_through_a_symlink_created_later(tmp_path: Path, elsewhere: Path, name: str) -> None:
     with Upstream(answering(response())) as upstream, proxying(tmp_path, upstream) as proxy:
         call(proxy)
         wait_until(lambda: list((proxy.log_dir / "anthropic").glob("*.jsonl")))
@@ -102,9 +98,7 @@ def test_nothing_is_written_through_a_link_that_appears_later(
 
 @pytest.mark.parametrize("kind", ["hard", "symbolic"])
 @pytest.mark.parametrize("name", ["refused.jsonl", "anthropic/unattributed.jsonl"])
-def test_a_log_that_is_a_link_is_not_appended_to(
-    tmp_path: Path, elsewhere: Path, kind: str, name: str
-) -> None:
+def test_a_linked_log_is_not_appended_to(tmp_path: Path, elsewhere: Path, kind: str, name: str) -> None:
     victim = elsewhere / "victim.jsonl"
     victim.write_text('{"mine": 1}\n')
     log = tmp_path / "logs" / name
@@ -126,9 +120,7 @@ def test_a_log_that_is_a_link_is_not_appended_to(
 
 @pytest.mark.parametrize("kind", ["hard", "symbolic"])
 @pytest.mark.parametrize("name", ["sessions.db", "sessions.db-wal", "sessions.db-journal"])
-def test_the_index_is_made_anew_in_place_of_a_link(
-    tmp_path: Path, elsewhere: Path, kind: str, name: str
-) -> None:
+def test_a_linked_session_table_is_replaced(tmp_path: Path, elsewhere: Path, kind: str, name: str) -> None:
     with Upstream(answering(response())) as upstream:
         with proxying(tmp_path, upstream) as proxy:
             call(proxy)
@@ -151,7 +143,7 @@ def test_the_index_is_made_anew_in_place_of_a_link(
     assert not (logs / "sessions.db").is_symlink()
 
 
-def test_the_index_is_made_anew_in_place_of_a_fifo(tmp_path: Path) -> None:
+def test_a_fifo_in_place_of_the_session_table_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
     os.mkfifo(tmp_path / "logs" / "sessions.db")
     with Upstream(answering(response())) as upstream, proxying(tmp_path, upstream) as proxy:
@@ -162,7 +154,7 @@ def test_the_index_is_made_anew_in_place_of_a_fifo(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["position.json", "touched.jsonl", "abcd.1.spool", "abcd.7.carried"])
-def test_a_fifo_in_the_spool_is_refused_at_the_start(tmp_path: Path, name: str) -> None:
+def test_a_fifo_in_the_spool_is_refused_at_start(tmp_path: Path, name: str) -> None:
     fifo = tmp_path / "logs" / ".spool" / name
     fifo.parent.mkdir(parents=True)
     os.mkfifo(fifo)
@@ -173,9 +165,7 @@ def test_a_fifo_in_the_spool_is_refused_at_the_start(tmp_path: Path, name: str) 
 
 @pytest.mark.parametrize("name", ["owner", "recorder.lock", "touched.jsonl"])
 @pytest.mark.parametrize("kind", ["hard", "symbolic"])
-def test_a_file_of_the_spool_that_is_a_link_is_not_written_to(
-    tmp_path: Path, elsewhere: Path, kind: str, name: str
-) -> None:
+def test_a_linked_spool_file_is_not_written_to(tmp_path: Path, elsewhere: Path, kind: str, name: str) -> None:
     victim = elsewhere / "mine.txt"
     (tmp_path / "logs" / ".spool").mkdir(parents=True)
     link = tmp_path / "logs" / ".spool" / name

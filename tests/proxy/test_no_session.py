@@ -38,7 +38,7 @@ def billed(world: World) -> tuple[int, Usage]:
         return len(list(catalog.sessions())), catalog.total().usage
 
 
-def test_what_belongs_to_no_session_is_in_the_sums_and_not_in_the_list(world: World) -> None:
+def test_calls_without_a_session_are_in_the_totals_but_not_listed(world: World) -> None:
     ask(world, "/v1/embeddings", {"model": "e", "input": "abc"}, {**EMBEDDED, "usage": EMBEDDED_COUNTED})
     ask(world, "/v1/completions", {"prompt": "def f(", "suffix": ")"}, {**COMPLETION, "usage": COUNTED})
     world.record()
@@ -47,7 +47,7 @@ def test_what_belongs_to_no_session_is_in_the_sums_and_not_in_the_list(world: Wo
     assert json.loads(told.stdout)["totals"]["input_tokens"] == 18
 
 
-def test_counting_tokens_and_batches_cost_nothing(world: World) -> None:
+def test_token_counting_batches_and_model_lists_have_no_usage(world: World) -> None:
     messages = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
     ask(world, "/v1/messages/count_tokens", messages, {"input_tokens": 99})
     ask(world, "/v1/messages/batches", {"requests": [messages]}, {"id": "msgbatch_1", "usage": COUNTED})
@@ -56,7 +56,7 @@ def test_counting_tokens_and_batches_cost_nothing(world: World) -> None:
     assert billed(world) == (0, Usage())
 
 
-def test_a_completion_is_a_session(world: World) -> None:
+def test_a_text_completion_forms_a_session(world: World) -> None:
     ask(world, "/v1/completions", {"prompt": "Say hi"}, {**COMPLETION, "usage": COUNTED})
     world.record()
     assert billed(world) == (1, Usage(input_tokens=9, output_tokens=4))

@@ -21,6 +21,7 @@ from tests.proxy.spooling import response_bytes
 from tests.proxy.wires import Upstream, Wire, answering, response
 from tests.pulse import Pulse
 
+DOORS = ("base-url", "forward")
 MB = 1 << 20
 
 
@@ -36,7 +37,8 @@ def timed(client: Wire, request: bytes, count: int) -> list[float]:
 
 
 @pytest.mark.alone
-def test_two_thousand_half_requests_do_not_slow_the_others(tmp_path: Path) -> None:
+@pytest.mark.door("base-url")
+def test_two_thousand_partial_requests_do_not_slow_other_clients(tmp_path: Path) -> None:
     raise_descriptors()
     with Upstream(answering(response())) as upstream, proxying(tmp_path, upstream) as proxy:
         halves = [proxy.client() for _ in range(2000)]
@@ -54,7 +56,8 @@ def test_two_thousand_half_requests_do_not_slow_the_others(tmp_path: Path) -> No
     assert len(found.requests) == 300 + itemised
 
 
-def test_without_descriptors_connections_are_turned_away_and_nothing_else_happens(tmp_path: Path) -> None:
+@pytest.mark.door("base-url")
+def test_connections_are_refused_when_file_descriptors_run_out(tmp_path: Path) -> None:
     with (
         Upstream(answering(response())) as upstream,
         proxying(tmp_path, upstream, files=60) as proxy,
@@ -105,9 +108,7 @@ EVENTS = 600
 def tick(wire: Wire) -> None:
     with contextlib.suppress(OSError, EOFError):
         wire.message()
-        wire.send(
-            b"HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\r\n"
-        )
+        wire.send(b"HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\r\n")
         for number in range(EVENTS):
             wire.send(b"6\r\n%05d\n\r\n" % number)
             time.sleep(0.005)
@@ -127,7 +128,8 @@ def gaps(proxy: Process) -> list[float]:
 
 
 @pytest.mark.alone
-def test_a_disk_that_takes_half_a_second_per_write_is_not_noticed_by_a_client(tmp_path: Path) -> None:
+@pytest.mark.door("base-url")
+def test_a_slow_disk_does_not_delay_a_client(tmp_path: Path) -> None:
     """Measured side by side, for the machine has other work too."""
     (tmp_path / "sitecustomize.py").write_text(SLOW)
     with (
@@ -146,13 +148,12 @@ def test_a_disk_that_takes_half_a_second_per_write_is_not_noticed_by_a_client(tm
         for proxy in (slow, none):
             ((answer,),) = proxy.logged().responses.values()
             assert response_bytes(answer) == b"".join(b"%05d\n" % number for number in range(EVENTS))
-            assert answer.reason in (None, "client_gone")
+            # The client leaves after the last event, before or after the end of the body; no event is a dialect's last.
+            assert answer.reason in ("client_gone", "no_stream_end")
             assert proxy.recorder().lost == 0
 
 
-def test_a_full_disk_is_not_noticed_by_a_client_and_what_is_lost_is_counted(
-    tmp_path: Path, small_disk: Path
-) -> None:
+def test_a_full_disk_does_not_affect_clients_and_lost_frames_are_counted(tmp_path: Path, small_disk: Path) -> None:
     body = random.Random(1).randbytes(MB)
     answer = response(body, headers=b"Content-Type: application/octet-stream\r\n")
     with (
@@ -186,9 +187,7 @@ def test_a_full_disk_is_not_noticed_by_a_client_and_what_is_lost_is_counted(
     assert len(whole) + len(partial) + len(unknown) >= 85 > len(whole) >= 5
 
 
-def test_a_disk_with_room_for_the_logs_alone_is_not_filled_by_the_spool(
-    tmp_path: Path, small_disk: Path
-) -> None:
+def test_the_spool_leaves_room_for_the_logs_on_a_nearly_full_disk(tmp_path: Path, small_disk: Path) -> None:
     """When there is some room again: what waited in memory must not take all of it before the recorder can write."""
     subprocess.run(["mount", "-o", "remount,size=16m", str(small_disk)], check=True)
     body = random.Random(2).randbytes(MB // 8).hex().encode()
@@ -241,7 +240,8 @@ def pour(wire: Wire, blocks: int, per_second: float | None) -> None:
 @pytest.mark.long
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("per_second", [40.0, None])
-def test_a_gigabyte_up_and_down_takes_64_mb_of_memory(tmp_path: Path, per_second: float | None) -> None:
+@pytest.mark.door("base-url")
+def test_a_gigabyte_up_and_down_takes_less_than_64_mb_of_memory(tmp_path: Path, per_second: float | None) -> None:
     """At 40 MB/s all of it is in the log. Faster than the disk takes it, what is missing is counted and marked."""
     blocks, uploads = 1024, []
 
@@ -283,8 +283,6 @@ def test_a_gigabyte_up_and_down_takes_64_mb_of_memory(tmp_path: Path, per_second
 
 def raw_records(log_dir: Path) -> dict[str, dict[str, object]]:
     """The one request and the one response, without what is in files of their own."""
-    lines = [
-        line for path in (log_dir / "anthropic").glob("*.jsonl") for line in path.read_bytes().splitlines()
-    ]
+    lines = [line for path in (log_dir / "anthropic").glob("*.jsonl") for line in path.read_bytes().splitlines()]
     found = (msgspec.json.decode(line, type=dict[str, object]) for line in lines)
     return {str(it["type"]): it for it in found if it["type"] in ("request", "response")}

@@ -54,7 +54,7 @@ def assert_recording(proxy: Process) -> None:
 
 
 @pytest.mark.parametrize("name", ["position.new", "touched.new", "recorder.json", ".spool", "anthropic"])
-def test_status_says_recording_again_once_the_disk_takes_files_again(tmp_path: Path, name: str) -> None:
+def test_status_reports_recording_once_the_disk_works_again(tmp_path: Path, name: str) -> None:
     (tmp_path / "sitecustomize.py").write_text(FAILING)
     fails = tmp_path / "fails"
     with (
@@ -79,7 +79,7 @@ def test_status_says_recording_again_once_the_disk_takes_files_again(tmp_path: P
     assert all(it.complete for (it,) in found.responses.values())
 
 
-def test_status_says_recording_again_after_a_full_disk(tmp_path: Path, small_disk: Path) -> None:
+def test_status_reports_recording_again_after_a_full_disk(tmp_path: Path, small_disk: Path) -> None:
     with (
         Upstream(answering(response(b"fine" * 2000))) as upstream,
         proxying(tmp_path, upstream, log_dir=small_disk / "logs") as proxy,

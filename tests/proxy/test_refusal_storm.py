@@ -164,7 +164,7 @@ A_DISK_OF_400_MB = pytest.param("400m", 40.0, id="400 MB", marks=[pytest.mark.lo
 
 @pytest.mark.parametrize("storm", STORMS)
 @pytest.mark.parametrize("seconds", [3.0, A_MINUTE])
-def test_a_storm_of_refused_requests_costs_no_call_and_little_room(
+def test_many_refused_requests_lose_no_call_and_use_little_disk_space(
     tmp_path: Path, storm: Storm, seconds: float
 ) -> None:
     check(tmp_path, storm, seconds)
@@ -172,7 +172,7 @@ def test_a_storm_of_refused_requests_costs_no_call_and_little_room(
 
 @pytest.mark.parametrize("storm", STORMS)
 @pytest.mark.parametrize(("size", "seconds"), [A_SMALL_DISK, A_DISK_OF_400_MB])
-def test_a_storm_of_refused_requests_costs_no_call_on_a_small_disk(
+def test_many_refused_requests_lose_no_call_on_a_small_disk(
     tmp_path: Path, small_disk: Path, storm: Storm, size: str, seconds: float
 ) -> None:
     subprocess.run(["mount", "-o", f"remount,size={size}", str(small_disk)], check=True)

@@ -15,6 +15,8 @@ from tests.proxy.relay.test_tunnel import ACCEPTED, UPGRADE
 from tests.proxy.spooling import every_byte_under, request_bytes, response_bytes, websocket_frame
 from tests.proxy.wires import Upstream, Wire, response
 
+DOORS = ("base-url", "forward")
+
 
 def _random(prefix: str, length: int) -> bytes:
     """A key that no other has a piece of."""
@@ -41,6 +43,7 @@ FOUND = {  # wherever they stand, by their form
     "slack": _random("xoxb-123456789012-", 24),
     "xai": _random("xai-", 48),
     "huggingface": _random("hf_", 34),
+    "agent_logger": _random("alr_", 32),
     "npm": _random("npm_", 36),
     "pypi": _random("pypi-", 64),
     "jwt": b"eyJhbGciOiJIUzI1NiJ9." + _random("eyJ", 40) + b"." + _random("s", 42),
@@ -58,8 +61,8 @@ def secret_of(kind: str) -> bytes:
     return FOUND.get(kind, OPAQUE)
 
 
-def test_there_are_24_kinds() -> None:
-    assert len(KINDS) == 24
+def test_twenty_five_kinds_of_secrets_are_tested() -> None:
+    assert len(KINDS) == 25
 
 
 def play(wire: Wire) -> None:
@@ -151,7 +154,7 @@ def say(proxy: Process, kind: str) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_no_secret_of_any_kind_stays_anywhere(tmp_path: Path) -> None:
+def test_no_secret_of_any_kind_is_in_any_file(tmp_path: Path) -> None:
     with Upstream(play) as upstream, proxying(tmp_path, upstream) as proxy:
         for kind in KINDS:
             say(proxy, kind)
@@ -184,7 +187,7 @@ def forms(secret: bytes) -> list[bytes]:
 
 
 @pytest.mark.timeout(120)
-def test_what_the_spool_holds_meanwhile_has_no_credential_of_the_call(tmp_path: Path) -> None:
+def test_the_spool_contains_no_credential_of_an_open_call(tmp_path: Path) -> None:
     """In a head, a query, a body that came in one piece, an echo."""
     with Upstream(play) as upstream, proxying(tmp_path, upstream) as proxy, proxy.client() as client:
         for kind in OWN:
@@ -249,7 +252,7 @@ def _spooled(proxy: Process) -> bytes:
     return b"".join(data for path, data in every_byte_under(proxy.log_dir) if path.suffix == ".spool")
 
 
-def test_no_secret_stays_where_nobody_would_look_for_one(tmp_path: Path) -> None:
+def test_no_secret_in_an_unusual_place_is_in_any_file(tmp_path: Path) -> None:
     """Methods, names of headers, trailers, what follows a body that is longer than it says, deltas."""
     with Upstream(_play_odd_places) as upstream, proxying(tmp_path, upstream) as proxy:
 

@@ -9,7 +9,7 @@ from agent_logger import platform
 from agent_logger.proxy.state import Announcement, ProxyState, running
 
 
-def test_who_looks_while_a_proxy_announces_itself_does_not_take_that_away(
+def test_a_concurrent_reader_does_not_remove_the_state_file_of_a_starting_proxy(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """To them it would be the file of one that died: nobody holds it yet."""
@@ -23,9 +23,7 @@ def test_who_looks_while_a_proxy_announces_itself_does_not_take_that_away(
         return lock(held)
 
     monkeypatch.setattr(platform, "lock", after_a_look)
-    state = ProxyState(
-        pid=os.getpid(), started="2026-01-01T00:00:00.000Z", port=8080, log_dir="/tmp/logs", version="0"
-    )
+    state = ProxyState(pid=os.getpid(), started="2026-01-01T00:00:00.000Z", port=8080, log_dir="/tmp/logs", version="0")
     announcement = Announcement(home, state)
     assert running(home) == [state]
     announcement.close()

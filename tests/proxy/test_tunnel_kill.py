@@ -15,6 +15,7 @@ from tests.proxy.relay.test_tunnel import ACCEPTED, UPGRADE
 from tests.proxy.spooling import Logged, request_bytes, response_chunks, websocket_frame
 from tests.proxy.wires import Upstream, Wire
 
+DOORS = ("base-url", "forward")
 WRITTEN_SECONDS = 0.5  # after which a message is on the spool, also where the machine is busy
 
 
@@ -65,12 +66,8 @@ class Conversation(threading.Thread):
 
 
 def check(found: Logged, at_least: int) -> None:
-    (upgrade,) = [
-        call for call, (request,) in found.requests.items() if request.method == "GET" and request.headers
-    ]
-    messages = {
-        request_bytes(request): call for call, (request,) in found.requests.items() if call != upgrade
-    }
+    (upgrade,) = [call for call, (request,) in found.requests.items() if request.method == "GET" and request.headers]
+    messages = {request_bytes(request): call for call, (request,) in found.requests.items() if call != upgrade}
     assert len(messages) == len(found.requests) - 1, "a message is there twice"
     assert sorted(messages) == [asked(number) for number in range(len(messages))]
     assert len(messages) >= at_least
@@ -83,7 +80,7 @@ def check(found: Logged, at_least: int) -> None:
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long)])
 @pytest.mark.parametrize("victim", ["relay", "recorder", "both"])
-def test_messages_of_a_tunnel_survive_a_kill_once(tmp_path: Path, victim: str, seed: int) -> None:
+def test_answered_websocket_messages_are_logged_once_after_a_kill(tmp_path: Path, victim: str, seed: int) -> None:
     with Upstream(play) as upstream:
         with proxying(tmp_path, upstream) as proxy:
             talk = Conversation(proxy)

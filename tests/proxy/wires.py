@@ -1,27 +1,51 @@
 """Raw sockets on both sides of a relay, and a tap that keeps what it is given."""
 
 import asyncio
+import base64
 import contextlib
+import re
 import socket
+import ssl
 import struct
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Self, TypeVar
+from contextvars import ContextVar
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any, Self, TypeVar, cast
 
 import uvloop
 
-from agent_logger.config import Origin
+from agent_logger.config import Network, Origin
+from agent_logger.proxy.forward.certificates import Authority
+from agent_logger.proxy.forward.hosts import RecordedHosts
 from agent_logger.proxy.relay import refusals
 from agent_logger.proxy.relay.relay import Relay
+from agent_logger.proxy.relay.route import Route
+from agent_logger.proxy.relay.upstream import Connector
+from agent_logger.proxy.relay.upstream import Upstream as UpstreamConnection
 from agent_logger.proxy.spool import frames
+from tests.proxy.tls_wire import TlsSocket
 
 T = TypeVar("T")
 F = TypeVar("F", bound=frames.Frame)
 
 RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 KEY = b"sk-ant-api03-FAKEFAKEFAKEFAKEFAKEFAKEFAKEFAKE-fakeAA"
+TOKEN = "alr_" + "T0ken" * 6 + "Aa"
+RECORDED = "recorded.test"  # the hosts below it are recorded
+DOOR: ContextVar[str] = ContextVar("DOOR", default="base-url")  # by which the clients of `relaying` come
+
+
+def connect_request(target: str, token: str | None = TOKEN, headers: str = "") -> bytes:
+    if token is not None:
+        user = base64.b64encode(f"agent-logger:{token}".encode()).decode()
+        headers += f"Proxy-Authorization: Basic {user}\r\n"
+    return f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n{headers}\r\n".encode()
 
 
 class Wire:
@@ -221,17 +245,55 @@ class Collected:
 
 
 class Running:
-    """A relay on its own loop, in its own thread."""
+    """A relay on its own loop, in its own thread. `target`: the host that clients of the forward door connect to."""
 
-    def __init__(self, relay: Relay, tap: Collected, loop: asyncio.AbstractEventLoop) -> None:
-        self.relay, self.tap, self._loop = relay, tap, loop
+    def __init__(
+        self, relay: Relay, tap: Collected, loop: asyncio.AbstractEventLoop, target: str | None = None
+    ) -> None:
+        self.relay, self.tap, self._loop, self._target = relay, tap, loop, target
 
     @property
     def port(self) -> int:
         return self.relay.port
 
     def client(self, seconds: float = 30.0) -> Wire:
-        return Wire.to(self.port, seconds)
+        """A client that may send requests: to the relay itself, or in a tunnel that the relay opens."""
+        if self._target is None:
+            return Wire.to(self.port, seconds)
+        return self.opened(self._target, seconds)
+
+    def tunnelled(self, target: str, seconds: float = 30.0, token: str = TOKEN) -> Wire:
+        """A client that has asked for a tunnel and got it."""
+        wire = Wire.to(self.port, seconds)
+        wire.send(connect_request(target, token))
+        assert wire.head().startswith(b"HTTP/1.1 200 "), wire.read
+        return wire
+
+    def opened(self, target: str, seconds: float = 30.0) -> Wire:
+        """A client that speaks TLS in a tunnel, and trusts the relay's certificates."""
+        wire = self.tunnelled(target, seconds)
+        secure = TlsSocket(wire.sock, trusting(), target.rpartition(":")[0])
+        secure.shake_hands()
+        return Wire(cast("socket.socket", secure), seconds)
+
+    def websocket(self, upstream: tuple[str, int], path: str) -> tuple[str, dict[str, Any]]:
+        """URL and arguments for a client of the `websockets` package."""
+        if self._target is None:
+            return f"ws://127.0.0.1:{self.port}/openai/{upstream[0]}:{upstream[1]}{path}", {"proxy": None}
+        tunnel = self.tunnelled(self._target).sock
+        return f"wss://{self._target}{path}", {"sock": tunnel, "ssl": trusting(), "proxy": None}
+
+    def host(self) -> bytes:
+        """What a client writes into `Host`."""
+        return (self._target or f"127.0.0.1:{self.port}").encode()
+
+    def upstream_host(self, upstream: Upstream) -> bytes:
+        """What an upstream finds there."""
+        return (self._target or f"127.0.0.1:{upstream.port}").encode()
+
+    def path(self, upstream: Upstream, rest: str) -> bytes:
+        """The path that a client asks for."""
+        return rest.encode() if self._target else upstream.path(rest)
 
     def do(self, work: Callable[[], T]) -> T:
         """Something done on the relay's loop."""
@@ -244,11 +306,11 @@ class Running:
     def run(self, work: Coroutine[object, object, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
 
-    def request(
-        self, path: bytes, body: bytes = b"", *, method: bytes = b"POST", headers: bytes = b""
-    ) -> bytes:
+    def request(self, path: bytes, body: bytes = b"", *, method: bytes = b"POST", headers: bytes = b"") -> bytes:
         length = b"Content-Length: %d\r\n" % len(body) if body or method == b"POST" else b""
-        host = b"Host: 127.0.0.1:%d\r\n" % self.port
+        if self._target is not None:
+            path = re.sub(rb"^/[a-z]+/127\.0\.0\.1:\d+", b"", path) or b"/"
+        host = b"Host: %b\r\n" % (self._target or f"127.0.0.1:{self.port}").encode()
         return method + b" " + path + b" HTTP/1.1\r\n" + host + headers + length + b"\r\n" + body
 
 
@@ -263,17 +325,61 @@ def _refusals_without_a_budget() -> Iterator[None]:
         refusals.PER_MINUTE, refusals.PER_DAY = budget
 
 
+@cache
+def _authority() -> Authority:
+    folder = tempfile.TemporaryDirectory(prefix="agent-logger-test-")
+    authority = Authority(Path(folder.name), RecordedHosts.parse([f"*.{RECORDED}"]))
+    authority.certificates()
+    folder.cleanup()  # those that are open already remain in use
+    return authority
+
+
+@cache
+def trusting() -> ssl.SSLContext:
+    """The TLS settings of a client of ours."""
+    context = ssl.create_default_context(cadata="".join(pem.decode() for pem in _authority().certificates()))
+    context.set_alpn_protocols(["h2", "http/1.1"])
+    return context
+
+
+class PlainConnector(Connector):
+    """Reaches every recorded host at a port of this machine, without TLS: so the upstreams of a test may cut a
+    connection at any byte."""
+
+    async def connect(self, route: Route) -> UpstreamConnection:
+        if not route.is_recorded:
+            return await super().connect(route)
+        there = replace(route, host="127.0.0.1", tls=False, any_address=True)
+        upstream = await super().connect(there)
+        upstream.key = route.key
+        return upstream
+
+
+def registered(relay: Relay, *origins: Origin, token: str = TOKEN, network: Network = Network()) -> None:  # noqa: B008
+    """Register a run with these origins, and with the recorded hosts."""
+    run = relay.routes.register(f"run-{token[-4:]}", token, origins, network)
+    relay.forward.register(run, origins, [f"*.{RECORDED}"])
+
+
 @contextlib.contextmanager
 def relaying(*allow: Origin, **options: str) -> Iterator[Running]:
+    """A relay that may call these origins. By the forward door, its clients are in tunnels to the first of them, under
+    a name that is recorded."""
+    is_forward = DOOR.get() == "forward"
     tap = Collected()
     loop = uvloop.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
     with _refusals_without_a_budget():
-        relay = Relay(0, allow, tap, **options)  # type: ignore[arg-type]
+        relay = Relay(0, allow, tap, network=Network(**options), certificates=_authority())
+    target = None
+    if is_forward:
+        target = f"api.{RECORDED}:{allow[0].port}"
+        relay.connector = PlainConnector(relay.batch, Network(**options))
+        registered(relay, *(Origin("https", f"api.{RECORDED}", origin.port) for origin in allow))
     try:
         asyncio.run_coroutine_threadsafe(relay.start(), loop).result(60)
-        yield Running(relay, tap, loop)
+        yield Running(relay, tap, loop, target)
     finally:
         asyncio.run_coroutine_threadsafe(relay.stop(), loop).result(60)
         loop.call_soon_threadsafe(loop.stop)

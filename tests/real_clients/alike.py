@@ -7,6 +7,7 @@ from itertools import zip_longest
 from typing import Any
 
 from tests.fakeapi import Call
+from tests.fakeapi.encodings import UNPACKERS
 
 # Names made up by the clients, by the scripted API, and for temporary files.
 _MADE_UP = [
@@ -18,6 +19,7 @@ _MADE_UP = [
         (r"\ba[0-9a-f]{16}\b", "<agent>"),
         (r"\b0m[0-9a-z]{7}-[0-9a-f]{8}\b", "<run>"),  # of a sub-agent
         (r"(cc_version=[0-9.]+\.)[0-9a-f]{3}\b", r"\1<hex>"),
+        (r"\bcch=[0-9a-f]{5}\b", "cch=<hex>"),
         (r"/cc-socks/\d+", "/cc-socks/<pid>"),
         (r"(Chunk ID: )[0-9a-f]{6}\b", r"\1<hex>"),  # of Codex, before a command's output
         (r"(Wall time: |duration_ms: )[0-9.]+", r"\1<time>"),
@@ -88,7 +90,8 @@ def request(call: Call) -> Any:
     for header in headers:
         if header[0].lower() == "sec-websocket-key":
             header[1] = "<made up>"
-    body = call.body.decode() if call.body else ""
+    coding = next((value for name, value in call.headers if name.lower() == "content-encoding"), "")
+    body = UNPACKERS[coding](call.body).decode() if call.body else ""
     return [call.transport, call.method, plain(call.path), call.lane, call.turn, headers, alike(body)]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from agent_logger.files.parts import parts_in
-from agent_logger.logs.reader import read_log
+from agent_logger.logs.log_records import read_log
 from agent_logger.model.records import Fork, Request, Response, Rewrite, WireStart
 
 from .scenarios import Told
@@ -102,13 +102,7 @@ def of_manifest(manifest: Mapping[str, Any], *, websocket: bool = False) -> dict
         kind = it["kind"]
         if kind == "probe":
             continue  # Claude Code sends none where a proxy is set, as it is in a sandbox
-        thread = (
-            f"agent:{it['agent_id']}"
-            if kind == "subagent"
-            else "main"
-            if kind in ("main", "compact")
-            else "side"
-        )
+        thread = f"agent:{it['agent_id']}" if kind == "subagent" else "main" if kind in ("main", "compact") else "side"
         status, complete = it["status"], it["complete"]
         if websocket and not (complete and status == 200):
             status, complete = 101, False  # there is no status but the upgrade's

@@ -101,9 +101,7 @@ def _claude_environment(url: str) -> Mapping[str, str]:
 
 CLIENTS: Mapping[str, Start] = {
     "claude-cli": Start(("claude",), "anthropic", lambda: [str(find_claude())], _claude_environment),
-    "claude-agent-sdk": Start(
-        ("claude_agent_sdk",), "anthropic", _program("claude_agent"), _claude_environment
-    ),
+    "claude-agent-sdk": Start(("claude_agent_sdk",), "anthropic", _program("claude_agent"), _claude_environment),
     "codex": Start(
         ("codex",),
         "openai",
@@ -169,9 +167,7 @@ class Ran:
     @property
     def sessions(self) -> list[str]:
         """Those that were printed."""
-        return list(
-            dict.fromkeys(name for it in self.finished.values() for name in PRINTED_ID.findall(it.stdout))
-        )
+        return list(dict.fromkeys(name for it in self.finished.values() for name in PRINTED_ID.findall(it.stdout)))
 
 
 def run(scenario: Scenario, root: Path, api: FakeAPI, url: str, before: Sequence[str] = ()) -> Ran:

@@ -62,13 +62,9 @@ class Scenario:
     environment: Mapping[str, str] = field(default_factory=dict)
     stdin: str = ""
     forks: tuple[Forked, ...] = ()
-    retries: tuple[
-        tuple[int, int], ...
-    ] = ()  # in the first log: a call's number and that of the first attempt
+    retries: tuple[tuple[int, int], ...] = ()  # in the first log: a call's number and that of the first attempt
     rewrites: tuple[tuple[int, str], ...] = ()  # in the first log: a call's number and the reason
-    logs: tuple[
-        int, ...
-    ] = ()  # of clients that name no session: how many calls are in each, in the order they began
+    logs: tuple[int, ...] = ()  # of clients that name no session: how many calls are in each, in the order they began
     beside: int = 0  # calls that the fixture does not have: upgrades, and what warms a WebSocket up
     parallel: bool = False  # sub-agents run at once: who says what first is chance
     long: bool = False

@@ -80,11 +80,11 @@ def check_trees(ran: Ran, home: Path) -> None:
     }
 
 
-def test_a_client_that_forks_does_as_it_would_without_us(runs: Runs) -> None:
+def test_a_forking_client_behaves_the_same_through_the_proxy(runs: Runs) -> None:
     assert_same(FORKS_GO_ON, runs.direct, runs.recorded, runs.log_dir)
 
 
-def test_forks_are_under_their_sessions_when_all_of_them_go_on(runs: Runs, direct_home: Path) -> None:
+def test_forks_are_listed_under_their_parents_when_all_continue(runs: Runs, direct_home: Path) -> None:
     check_trees(runs.direct, direct_home)
     spent = sum(row["cost_usd"] for row in answered(direct_home, "ls"))
     trunk = json.loads(runs.direct.finished["01"].stdout)["session_id"]
@@ -97,7 +97,7 @@ def test_forks_are_under_their_sessions_when_all_of_them_go_on(runs: Runs, direc
     assert own < spent  # what the trunk alone had is gone, and nothing is counted twice
 
 
-def test_forks_that_the_proxy_saw_are_the_same_trees(runs: Runs, recorded_home: Path) -> None:
+def test_forks_recorded_by_the_proxy_form_the_same_trees(runs: Runs, recorded_home: Path) -> None:
     check_trees(runs.recorded, recorded_home)
     shutil.rmtree(recorded_home / ".claude")
     assert runs.log_dir.exists()

@@ -53,7 +53,7 @@ def proxy_to(api: FakeAPI, folder: Path) -> Process:
 
 
 @pytest.mark.parametrize(("kind", "how"), KINDS)
-def test_conversations_of_an_sdk_stay_whole(kind: str, how: str, tmp_path: Path) -> None:
+def test_sdk_conversations_are_complete_when_response_bodies_end_late(kind: str, how: str, tmp_path: Path) -> None:
     turn = {"text": "An answer.", "usage": {"input_tokens": 10, "output_tokens": OUTPUT_TOKENS}}
     with FakeAPI(answers(*({**turn, "end_ms": it} for it in DELAYS_MS), repeat=True)) as api:
         proxy = proxy_to(api, tmp_path / "proxy")
@@ -80,7 +80,7 @@ def test_conversations_of_an_sdk_stay_whole(kind: str, how: str, tmp_path: Path)
 
 
 @pytest.mark.needs("codex")
-def test_a_session_of_codex_over_http_stays_whole(tmp_path: Path) -> None:
+def test_a_codex_session_over_http_is_complete_when_response_bodies_end_late(tmp_path: Path) -> None:
     scenario = Scenario(client="codex", fixture=f"{CODEX}/exec_resume")
     script, root = scenario.played(), tmp_path / "run"
     turns = [turn for lane in script["lanes"] for turn in lane["turns"]]

@@ -22,13 +22,11 @@ def _parameters() -> Iterator[Any]:
         if scenario is FORKS_GO_ON:
             continue  # test_forks.py has it, with more to ask of the same two runs
         marks = [pytest.mark.needs(*CLIENTS[scenario.client].needs)]
-        yield pytest.param(
-            scenario, id=scenario.id, marks=[*marks, *([pytest.mark.long] if scenario.long else [])]
-        )
+        yield pytest.param(scenario, id=scenario.id, marks=[*marks, *([pytest.mark.long] if scenario.long else [])])
 
 
 @pytest.mark.parametrize("scenario", list(_parameters()))
-def test_a_real_client_does_as_it_would_without_us(scenario: Scenario, tmp_path: Path) -> None:
+def test_a_real_client_behaves_the_same_through_the_proxy(scenario: Scenario, tmp_path: Path) -> None:
     root = tmp_path / "run"
     direct = run_directly(scenario, root)
     recorded, log_dir = run_recorded(scenario, root, tmp_path / "proxy")
@@ -43,9 +41,7 @@ def assert_same(scenario: Scenario, direct: Ran, recorded: Ran, log_dir: Path) -
         assert mine.exit_code == theirs.exit_code
         for ours, plain in ((mine.stdout, theirs.stdout), (mine.stderr, theirs.stderr)):
             _assert_alike(alike.said(ours), alike.said(plain))
-    asked, asked_directly = (
-        alike.requests(it.calls, parallel=scenario.parallel) for it in (recorded, direct)
-    )
+    asked, asked_directly = (alike.requests(it.calls, parallel=scenario.parallel) for it in (recorded, direct))
     _assert_alike(asked, asked_directly)
 
     verified = verify(log_dir)
@@ -82,11 +78,7 @@ def _check_calls(scenario: Scenario, logs: list[logged.Log], printed: list[str],
 def _check_links(scenario: Scenario, logs: list[logged.Log]) -> None:
     """Forks, retries and rewrites are where the commands made them."""
     places = {log.name: place for place, log in enumerate(logs)}
-    forks = [
-        Forked(places[log.name], places[log.fork.parent_session], log.fork.from_seq)
-        for log in logs
-        if log.fork
-    ]
+    forks = [Forked(places[log.name], places[log.fork.parent_session], log.fork.from_seq) for log in logs if log.fork]
     assert tuple(forks) == scenario.forks
     retries = [(request.seq, request.retry_of) for request in logs[0].requests if request.retry_of]
     assert tuple(retries) == scenario.retries

@@ -1,5 +1,6 @@
 """Real clients do the same behind `agent-logger run` as without it, and its logs say what they did."""
 
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agent_logger.logs.reader import read_exchanges, read_log
+from agent_logger.logs.log_records import read_exchanges, read_log
 from agent_logger.model.records import SessionStart
 
 from . import alike
@@ -40,22 +41,33 @@ def _parameters() -> Iterator[Any]:
             yield pytest.param(scenario, id=scenario.id, marks=marks)
 
 
+REQUESTS = re.compile(
+    r"(\d+) requests? recorded · (?:\$[\d.]+(?: \+ \d+ unpriced)?|cost unknown) · agent-logger show [\w-]+"
+)
+
+
 @pytest.mark.parametrize("scenario", list(_parameters()))
-def test_a_real_client_does_as_it_would_without_run(scenario: Scenario, tmp_path: Path) -> None:
+def test_a_real_client_behaves_the_same_under_agent_logger_run(scenario: Scenario, tmp_path: Path) -> None:
     root = tmp_path / "run"
     direct = run_directly(scenario, root)
     words = [sys.executable, "-m", "agent_logger", "run", "--sessions-dir", str(tmp_path / "s"), "--"]
     with fake_api(scenario, root) as api:
         recorded = run(scenario, root, api, api.url, words)
+    requests = 0
     for step in scenario.steps():
         mine, theirs = recorded.finished[step.label], direct.finished[step.label]
         assert mine.exit_code == theirs.exit_code == step.exit_code, mine.stderr
-        stderr, _, summary = mine.stderr.rstrip("\n").rpartition("\n")
+        *printed, summary, last = mine.stderr.rstrip("\n").split("\n")
+        stderr = "\n".join(printed)
         assert summary.startswith("agent-logger: session ") and "tokens" in summary
+        line = REQUESTS.fullmatch(last)
+        assert line, last
+        requests += int(line[1])
         for ours, plain in ((mine.stdout, theirs.stdout), (stderr.strip(), theirs.stderr.strip())):
             assert not "\n".join(alike.differences(alike.said(ours), alike.said(plain)))
     asked = alike.requests(recorded.calls), alike.requests(direct.calls)
     assert not "\n".join(alike.differences(*asked))
+    assert requests == sum(call.method == "POST" for call in recorded.calls)
     _check_log(scenario, tmp_path / "s", recorded.sessions)
 
 

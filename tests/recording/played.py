@@ -38,8 +38,7 @@ class Step:
 def steps(scenario: Path) -> list[Step]:
     manifest = json.loads((scenario / "manifest.json").read_text())
     found = [
-        Step(it["label"], scenario / it["stdout"], it["exit_code"], _options(it["args"]))
-        for it in manifest["commands"]
+        Step(it["label"], scenario / it["stdout"], it["exit_code"], _options(it["args"])) for it in manifest["commands"]
     ]
     # Inputs on standard input are not told as commands in one of them.
     return found or [Step(it.stem, it, 0, {}) for it in sorted(scenario.glob("*.stdout"))]

@@ -14,7 +14,7 @@ import agent_logger
 from agent_logger import SessionLogger, Settings
 from agent_logger.agents.claude_code.context import NAMES
 from agent_logger.files.parts import part_of
-from agent_logger.logs.reader import read_log
+from agent_logger.logs.log_records import read_log
 from agent_logger.model.records import SessionStart
 from tests.clients import Sandbox, run_claude
 from tests.fakeapi import FakeAPI
@@ -37,7 +37,7 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
-def test_instructions_are_those_on_the_way_up_and_the_users(home: Path, project: Path) -> None:
+def test_instructions_come_from_the_folder_its_parents_and_the_user(home: Path, project: Path) -> None:
     own = write(project / "CLAUDE.md", "a")
     dot = write(project / ".claude" / "CLAUDE.md", "bb")
     parent = write(project.parent / "CLAUDE.local.md", "ccc")
@@ -56,7 +56,7 @@ def test_instructions_are_those_on_the_way_up_and_the_users(home: Path, project:
     ]
 
 
-def test_the_same_text_has_the_same_hmac_and_no_hash_gives_it_away(project: Path) -> None:
+def test_equal_instruction_texts_have_equal_hmacs_that_are_not_plain_hashes(project: Path) -> None:
     import hashlib
 
     write(project / "CLAUDE.md", "same")
@@ -67,7 +67,7 @@ def test_the_same_text_has_the_same_hmac_and_no_hash_gives_it_away(project: Path
     assert hashlib.sha256(b"same").hexdigest() not in first.hmac
 
 
-def test_a_link_to_instructions_counts_but_leads_to_no_device(project: Path) -> None:
+def test_symlinked_instructions_count_unless_the_target_is_a_device(project: Path) -> None:
     write(project / "AGENTS.md", "text")
     (project / "CLAUDE.md").symlink_to("AGENTS.md")
     (project.parent / "CLAUDE.md").symlink_to("/dev/zero")
@@ -94,9 +94,7 @@ def test_the_four_settings_are_read_in_order_and_the_last_wins(
         ),
     ]
     found = agent_logger.context(project)
-    assert [(it.path, it.applies) for it in found.settings_files] == [
-        (str(path), path != paths[0]) for path in paths
-    ]
+    assert [(it.path, it.applies) for it in found.settings_files] == [(str(path), path != paths[0]) for path in paths]
     assert found.settings == Settings(
         hooks={"Stop": [1, 2]},
         agent="b",
@@ -106,7 +104,7 @@ def test_the_four_settings_are_read_in_order_and_the_last_wins(
     )
 
 
-def test_settings_of_an_odd_form_are_kept_and_harm_nobody(project: Path) -> None:
+def test_malformed_settings_are_preserved_and_reported(project: Path) -> None:
     odd = {"hooks": [1], "agent": 5, "cleanupPeriodDays": True, "permissionMode": None, "permissions": 7}
     write(project / ".claude" / "settings.json", json.dumps(odd))
     write(project / ".claude" / "settings.local.json", "{")
@@ -122,7 +120,7 @@ def test_only_the_listed_variables_are_read(project: Path, monkeypatch: pytest.M
     assert agent_logger.context(project).variables == {"CLAUDE_PROJECT_DIR": "/p"}
 
 
-def test_a_folder_that_is_not_there_has_the_context_of_those_above(tmp_path: Path) -> None:
+def test_a_missing_folder_has_the_context_of_its_parents(tmp_path: Path) -> None:
     write(tmp_path / "CLAUDE.md", "x")
     found = agent_logger.context(tmp_path / "no" / "such")
     assert [it.path for it in found.instructions] == [str(tmp_path / "CLAUDE.md")]
@@ -133,12 +131,10 @@ def test_a_folder_that_is_not_there_has_the_context_of_those_above(tmp_path: Pat
 SECRET_TEXT = "instructions that nobody else should read"
 
 
-def test_the_logger_notes_it_without_text(project: Path, tmp_path: Path) -> None:
+def test_the_session_logger_records_the_context_without_text(project: Path, tmp_path: Path) -> None:
     path = write(project / "CLAUDE.md", SECRET_TEXT)
     with SessionLogger(tmp_path / "sessions") as logger:
-        logger.log(
-            {"type": "system", "subtype": "init", "session_id": "s1", "cwd": str(project), "tools": []}
-        )
+        logger.log({"type": "system", "subtype": "init", "session_id": "s1", "cwd": str(project), "tools": []})
     assert logger.path
     part = part_of(logger.path)
     assert part
@@ -150,7 +146,7 @@ def test_the_logger_notes_it_without_text(project: Path, tmp_path: Path) -> None
     assert json.loads(bytes(starts[0].init))["cwd"] == str(project)  # type: ignore[arg-type]
 
 
-def test_a_hook_at_the_start_of_a_session_notes_it_too(home: Path, project: Path) -> None:
+def test_a_session_start_hook_records_the_context_without_text(home: Path, project: Path) -> None:
     path = write(project / "CLAUDE.md", SECRET_TEXT)
     hook({"session_id": "s", "hook_event_name": "SessionStart", "cwd": str(project)})
     hook({"session_id": "s", "hook_event_name": "Stop", "cwd": str(project)})
@@ -164,7 +160,7 @@ def test_a_hook_at_the_start_of_a_session_notes_it_too(home: Path, project: Path
 # ---------------------------------------------------------------- the command
 
 
-def test_the_command_shows_no_text_and_no_value_of_env(home: Path, project: Path) -> None:
+def test_the_context_command_shows_no_texts_and_no_env_values(home: Path, project: Path) -> None:
     write(project / "CLAUDE.md", SECRET_TEXT)
     write(home / ".claude" / "settings.json", '{"env": {"TOKEN": "hunter2"}, "model": "opus"}')
     command = [sys.executable, "-m", "agent_logger", "context", str(project)]
@@ -180,7 +176,9 @@ def test_the_command_shows_no_text_and_no_value_of_env(home: Path, project: Path
 
 
 @pytest.mark.needs("claude")
-def test_the_real_client_takes_along_what_we_say(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_claude_code_sends_the_instructions_that_context_lists(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It tells the model the outermost first, and the user's before all."""
     folder = sandbox.project / "inner"
     folder.mkdir()

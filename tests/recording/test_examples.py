@@ -43,7 +43,7 @@ def asked(log: Log) -> list[tuple[str | None, str | None]]:
     return [(it.user_input, it.end_reason) for it in log.exchanges]
 
 
-def test_the_agent_in_a_terminal(sandbox: Sandbox) -> None:
+def test_the_terminal_example_runs_and_records_its_exchanges(sandbox: Sandbox) -> None:
     with FakeAPI(ANSWERS) as api:
         command = [sys.executable, str(EXAMPLES / "cli_agent.py")]
         done = sandbox.run(command, environment(api.url), stdin="one\n\n  \ntwo\nEXIT\nthree\n")
@@ -54,7 +54,7 @@ def test_the_agent_in_a_terminal(sandbox: Sandbox) -> None:
     assert log.end.total_cost_usd == pytest.approx(sum(COSTS[:2]))
 
 
-def test_the_agent_in_a_terminal_that_fails(sandbox: Sandbox) -> None:
+def test_the_terminal_example_records_the_end_after_an_error(sandbox: Sandbox) -> None:
     with FakeAPI(ANSWERS) as api:
         command = [sys.executable, "-c", f"{BROKEN}\nexec(open({str(EXAMPLES / 'cli_agent.py')!r}).read())"]
         done = sandbox.run(command, environment(api.url), stdin="one\n")
@@ -105,7 +105,7 @@ def said(role: str, content: str) -> dict[str, str]:
     return {"role": role, "content": content}
 
 
-def test_the_agent_behind_http(sandbox: Sandbox) -> None:
+def test_the_http_example_runs_and_records_its_exchanges(sandbox: Sandbox) -> None:
     with FakeAPI(ANSWERS) as api, served(sandbox, api.url) as port:
         response, first = post(port, {"messages": [said("user", "one")]})
         talk = [said("user", "one"), said("assistant", "Answer 1."), said("user", "two")]
@@ -120,7 +120,7 @@ def test_the_agent_behind_http(sandbox: Sandbox) -> None:
     assert [it.cost_usd for it in log.stats] == pytest.approx(COSTS[:2])
 
 
-def test_errors_behind_http_are_told_and_recorded(sandbox: Sandbox) -> None:
+def test_the_http_example_returns_and_records_errors(sandbox: Sandbox) -> None:
     with FakeAPI("err529") as api, served(sandbox, api.url) as port:
         _, lines = post(port, {"messages": [said("user", "one")]})
         unknown = "00000000-0000-4000-8000-000000000000"
@@ -130,7 +130,7 @@ def test_errors_behind_http_are_told_and_recorded(sandbox: Sandbox) -> None:
     assert all(log.end for log in logs(sandbox.project / "sessions").values())
 
 
-def test_a_client_that_leaves_ends_its_log(sandbox: Sandbox) -> None:
+def test_the_http_example_ends_the_log_when_the_client_disconnects(sandbox: Sandbox) -> None:
     with FakeAPI(STALL) as api, served(sandbox, api.url) as port:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         body = json.dumps({"messages": [said("user", "one")]})

@@ -6,6 +6,8 @@ import errno
 import json
 import os
 import stat
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import AsyncIterator
@@ -20,7 +22,8 @@ from agent_logger import SessionLogger
 from agent_logger.errors import StoreError
 from agent_logger.home.layout import facts_path
 from agent_logger.journal.sync import UPKEEP
-from agent_logger.logs.reader import read_exchanges, read_log, read_session
+from agent_logger.logs.log_records import read_exchanges, read_log
+from agent_logger.logs.reader import read_session
 from agent_logger.model.records import ExchangeRecord, Gap, Record, Resume, SessionEnd, SessionStart
 
 SESSION = "1f320356-a178-418e-a692-69ce6e1e657c"
@@ -82,11 +85,9 @@ def names(folder: Path) -> list[str]:
 # ---------------------------------------------------------------- the log of the specification
 
 
-def test_a_session_is_a_start_its_exchanges_and_an_end(tmp_path: Path) -> None:
+def test_a_session_log_has_a_start_exchanges_and_an_end(tmp_path: Path) -> None:
     with SessionLogger(tmp_path) as logger:
-        log_all(
-            logger, "write a poem", init(), said("a"), result(0.1), "more", init(), said("b"), result(0.3)
-        )
+        log_all(logger, "write a poem", init(), said("a"), result(0.1), "more", init(), said("b"), result(0.3))
     start, first, second, end = records(logger)
     assert isinstance(start, SessionStart) and isinstance(end, SessionEnd)
     assert isinstance(first, ExchangeRecord) and isinstance(second, ExchangeRecord)
@@ -101,7 +102,7 @@ def test_a_session_is_a_start_its_exchanges_and_an_end(tmp_path: Path) -> None:
     assert (logger.session_id, logger.lost) == (SESSION, 0)
 
 
-def test_blocks_keep_what_they_are(tmp_path: Path) -> None:
+def test_blocks_are_recorded_with_their_type_and_content(tmp_path: Path) -> None:
     blocks = [
         {"type": "thinking", "thinking": "hm", "signature": "s"},
         {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"b": 1, "a": 2}},
@@ -135,7 +136,7 @@ def test_blocks_keep_what_they_are(tmp_path: Path) -> None:
     assert end.tools_used == {"Bash": 1, "web_search": 1}
 
 
-def test_a_prompt_of_blocks_is_a_text_with_its_blocks_beside_it(tmp_path: Path) -> None:
+def test_a_prompt_of_blocks_is_recorded_as_text_and_blocks(tmp_path: Path) -> None:
     blocks = [{"type": "text", "text": "what is this?"}, {"type": "image", "source": {"data": "AAAA"}}]
     with SessionLogger(tmp_path) as logger:
         logger.log_user_input(blocks)
@@ -159,7 +160,7 @@ ODD = [
 
 
 @pytest.mark.parametrize(("odd", "kept"), ODD, ids=repr)
-def test_what_is_no_message_is_kept_as_it_is(odd: object, kept: str, tmp_path: Path) -> None:
+def test_objects_that_are_not_messages_are_recorded_as_raw_text(odd: object, kept: str, tmp_path: Path) -> None:
     with SessionLogger(tmp_path, strict=True) as logger:
         log_all(logger, "go", init())
         logger.log(odd)
@@ -176,7 +177,7 @@ def test_any_text_can_be_logged(text: str, tmp_path: Path) -> None:
     assert exchange.user_input == exchange.messages[0].text == text.replace("\ud83d", "\ufffd")
 
 
-def test_an_answer_of_nothing_is_kept_with_what_it_cost(tmp_path: Path) -> None:
+def test_an_empty_answer_is_recorded_with_its_usage(tmp_path: Path) -> None:
     with SessionLogger(tmp_path, strict=True) as logger:
         log_all(logger, "go", init(), said("x", content=[], stop_reason="end_turn"), result(0))
     assert logger.path
@@ -188,7 +189,7 @@ def test_an_answer_of_nothing_is_kept_with_what_it_cost(tmp_path: Path) -> None:
     )
 
 
-def test_prompts_that_are_wrapped_name_no_session(tmp_path: Path) -> None:
+def test_wrapped_prompts_do_not_set_the_session_id(tmp_path: Path) -> None:
     """The SDK's own examples call it `default`."""
 
     async def prompts() -> AsyncIterator[Line]:
@@ -225,7 +226,7 @@ TOLD = [  # the JSON of a text, or of what a tool put out; what is read back; wh
 
 
 @pytest.mark.parametrize(("told", "text", "whole"), TOLD, ids=repr)
-def test_lines_of_a_client_are_kept_whatever_their_texts_are(
+def test_client_lines_with_any_text_value_are_recorded(
     told: bytes, text: str | None, whole: bool, tmp_path: Path
 ) -> None:
     line = b'{"type":"%b","session_id":"%b","uuid":"u","message":{"content":[{"type":"%b","%b":%b}]}}'
@@ -262,9 +263,7 @@ BOUNDARIES = [
         [("a", "result"), ("b", "result")],
         id="an input while the agent is busy waits",
     ),
-    pytest.param(
-        ["a", init(), said("1"), "b", result(1)], [("a", "result"), ("b", "eof")], id="nobody answers"
-    ),
+    pytest.param(["a", init(), said("1"), "b", result(1)], [("a", "result"), ("b", "eof")], id="nobody answers"),
     pytest.param(
         ["a", init(), said("1"), result(1), result(1, origin={"kind": "task-notification"})],
         [("a", "result"), (None, "result")],
@@ -275,9 +274,7 @@ BOUNDARIES = [
         [(None, "result"), ("a", "result")],
         id="a background task reports before the input is answered",
     ),
-    pytest.param(
-        ["a", init(), result(1, origin={"kind": "human"})], [("a", "result")], id="a person is an origin too"
-    ),
+    pytest.param(["a", init(), result(1, origin={"kind": "human"})], [("a", "result")], id="a person is an origin too"),
     pytest.param(
         ["a", init(), said("1"), result(1), {"type": "system", "subtype": "status"}, "b", init(), result(2)],
         [("a", "result"), ("b", "result")],
@@ -287,7 +284,7 @@ BOUNDARIES = [
 
 
 @pytest.mark.parametrize(("happenings", "expected"), BOUNDARIES)
-def test_an_exchange_ends(
+def test_an_exchange_ends_with_the_expected_reason(
     happenings: list[Line | str], expected: list[tuple[str | None, str | None]], tmp_path: Path
 ) -> None:
     with SessionLogger(tmp_path, strict=True) as logger:
@@ -297,13 +294,11 @@ def test_an_exchange_ends(
     assert complete == [reason == "result" for _, reason in expected]
 
 
-def test_a_reset_ends_the_log_and_the_next_one_continues_it(tmp_path: Path) -> None:
+def test_a_conversation_reset_starts_a_new_log_that_continues_the_old_one(tmp_path: Path) -> None:
     reset = {"type": "conversation_reset", "session_id": SESSION, "new_conversation_id": "x"}
     late = {"type": "system", "subtype": "background_tasks_changed", "session_id": SESSION}
     logger = log_all(SessionLogger(tmp_path), "a", init(), said("1"), result(0.5), "/clear", reset)
-    log_all(
-        logger, late, init(OTHER), result(0, OTHER), "b", init(OTHER), said("2", OTHER), result(0.2, OTHER)
-    )
+    log_all(logger, late, init(OTHER), result(0, OTHER), "b", init(OTHER), said("2", OTHER), result(0.2, OTHER))
     logger.close()
     assert ends(logger) == [(None, "result"), ("b", "result")]
     start = records(logger)[0]
@@ -316,7 +311,18 @@ def test_a_reset_ends_the_log_and_the_next_one_continues_it(tmp_path: Path) -> N
     assert [it.stats and it.stats.cost_usd for it in exchanges(logger)] == [0, 0.2]
 
 
-def test_an_input_that_another_session_answers_is_in_the_log_of_that_one(tmp_path: Path) -> None:
+def test_a_conversation_reset_between_exchanges_stands_in_the_new_log(tmp_path: Path) -> None:
+    reset = {"type": "conversation_reset", "session_id": SESSION, "new_conversation_id": "x"}
+    logger = log_all(SessionLogger(tmp_path), "a", init(), said("1"), result(0.5), reset, init(OTHER), "b")
+    log_all(logger, said("2", OTHER), result(0.2, OTHER))
+    logger.close()
+    first = next(tmp_path.glob("*_1f320356.jsonl"))
+    logged = read_exchanges(tmp_path, first.stem)
+    assert [(it.user_input, it.end_reason) for it in logged] == [("a", "result")]
+    assert "conversation_reset" in [message.type for it in exchanges(logger) for message in it.messages]
+
+
+def test_an_input_is_logged_in_the_session_that_answers(tmp_path: Path) -> None:
     logger = log_all(SessionLogger(tmp_path), "a", init(), result(1), "b", init(OTHER), result(1, OTHER))
     logger.close()
     assert ends(logger) == [("b", "result")]
@@ -328,7 +334,7 @@ def test_an_input_that_another_session_answers_is_in_the_log_of_that_one(tmp_pat
 # ---------------------------------------------------------------- names, resume
 
 
-def test_until_the_id_is_known_the_log_has_a_provisional_name(tmp_path: Path) -> None:
+def test_a_log_has_a_provisional_name_until_the_session_id_arrives(tmp_path: Path) -> None:
     logger = SessionLogger(tmp_path)
     assert (logger.path, logger.session_id) == (None, None)
     logger.log_user_input("go")
@@ -340,7 +346,7 @@ def test_until_the_id_is_known_the_log_has_a_provisional_name(tmp_path: Path) ->
     logger.close()
 
 
-def test_a_session_that_never_says_its_id_is_recorded_too(tmp_path: Path) -> None:
+def test_a_session_without_an_id_is_recorded(tmp_path: Path) -> None:
     with SessionLogger(tmp_path) as logger:
         logger.log_user_input("go")
     start, exchange, end = records(logger)
@@ -348,7 +354,7 @@ def test_a_session_that_never_says_its_id_is_recorded_too(tmp_path: Path) -> Non
     assert isinstance(exchange, ExchangeRecord) and isinstance(end, SessionEnd)
 
 
-def test_a_resumed_session_goes_on_in_its_file(tmp_path: Path) -> None:
+def test_a_resumed_session_continues_in_its_file(tmp_path: Path) -> None:
     with SessionLogger(tmp_path) as first:
         log_all(first, "a", init(), said("1"), result(0.1))
     assert first.path is not None
@@ -363,7 +369,7 @@ def test_a_resumed_session_goes_on_in_its_file(tmp_path: Path) -> None:
     assert isinstance(end, SessionEnd) and end.total_exchanges == 2
 
 
-def test_two_sessions_that_share_a_name_do_not_share_a_file(tmp_path: Path) -> None:
+def test_sessions_with_the_same_short_id_get_separate_files(tmp_path: Path) -> None:
     twin = SESSION[:8] + OTHER[8:-1] + "0"
     loggers = [log_all(SessionLogger(tmp_path), "a", init(it)) for it in (SESSION, twin)]
     paths = [it.path for it in loggers]
@@ -376,7 +382,7 @@ def test_two_sessions_that_share_a_name_do_not_share_a_file(tmp_path: Path) -> N
         assert paths[1].stem == paths[0].stem + "-2"
 
 
-def test_what_is_logged_after_the_end_resumes_the_session(tmp_path: Path) -> None:
+def test_logging_after_close_resumes_the_session(tmp_path: Path) -> None:
     logger = log_all(SessionLogger(tmp_path), "a", init(), result(1))
     logger.close()
     logger.close()
@@ -386,7 +392,7 @@ def test_what_is_logged_after_the_end_resumes_the_session(tmp_path: Path) -> Non
     assert isinstance(end, SessionEnd) and (end.reason, end.total_exchanges) == ("bored", 2)
 
 
-def test_an_id_from_outside_is_no_path(tmp_path: Path) -> None:
+def test_a_session_id_with_path_separators_stays_in_the_folder(tmp_path: Path) -> None:
     with SessionLogger(tmp_path / "sessions") as logger:
         log_all(logger, "a", init("../../x"), result(1, "../../x"))
     assert logger.path and logger.path.parent == tmp_path / "sessions"
@@ -396,7 +402,7 @@ def test_an_id_from_outside_is_no_path(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- never harm the agent
 
 
-def test_secrets_are_gone_before_they_are_written(tmp_path: Path) -> None:
+def test_secrets_are_redacted_before_writing(tmp_path: Path) -> None:
     logger = SessionLogger(tmp_path / "s")
     log_all(logger, f"my key is {KEY}", init(), said(f"{KEY}!"))
     on_disk = b"".join(it.read_bytes() for it in (tmp_path / "s").glob("*.jsonl*"))
@@ -417,7 +423,7 @@ def in_the_way(tmp_path: Path) -> Path:
     return tmp_path / "file" / "sessions"
 
 
-def test_a_disk_that_fails_raises_nothing_and_the_loss_is_counted(
+def test_a_failing_disk_raises_no_exception_and_losses_are_counted(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with SessionLogger(in_the_way(tmp_path)) as logger:
@@ -427,9 +433,7 @@ def test_a_disk_that_fails_raises_nothing_and_the_loss_is_counted(
     assert len(own) == 1
 
 
-def test_after_a_full_disk_the_log_says_what_is_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_gap_record_counts_the_records_lost_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     logger = log_all(SessionLogger(tmp_path), "a", init(), said("1"), result(1))
 
     def full(*_: object) -> int:
@@ -444,13 +448,14 @@ def test_after_a_full_disk_the_log_says_what_is_missing(
     assert sum(it.lost for it in records(logger) if isinstance(it, Gap)) == logger.lost
 
 
-def test_a_strict_logger_raises_where_it_could_not_write(tmp_path: Path) -> None:
+def test_a_strict_logger_raises_on_a_write_error(tmp_path: Path) -> None:
     logger = SessionLogger(in_the_way(tmp_path), strict=True)
-    with pytest.raises(StoreError, match="unnamed"):
+    with pytest.raises(StoreError, match=r"unnamed.*Not a directory") as raised:
         logger.log_user_input("a")
+    assert isinstance(raised.value.__cause__, NotADirectoryError)
 
 
-def test_a_home_that_cannot_be_used_stops_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unusable_home_folder_does_not_stop_recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "home-file").write_text("")
     monkeypatch.setenv("AGENT_LOGGER_HOME", str(tmp_path / "home-file" / "x"))
     with SessionLogger(tmp_path / "s") as logger:
@@ -459,7 +464,7 @@ def test_a_home_that_cannot_be_used_stops_nobody(tmp_path: Path, monkeypatch: py
     assert KEY not in (exchanges(logger)[0].user_input or "")
 
 
-def test_an_object_that_breaks_when_it_is_read_is_one_message_less(tmp_path: Path) -> None:
+def test_a_message_that_raises_on_access_counts_as_lost(tmp_path: Path) -> None:
     @dataclasses.dataclass
     class BrokenMessage:
         content: str = ""
@@ -476,7 +481,7 @@ def test_an_object_that_breaks_when_it_is_read_is_one_message_less(tmp_path: Pat
     assert (logger.lost, len(exchanges(logger))) == (1, 1)
 
 
-def test_folder_and_files_are_the_owners_alone_and_the_folder_is_known(tmp_path: Path) -> None:
+def test_log_files_are_private_and_the_folder_is_registered(tmp_path: Path) -> None:
     with SessionLogger(tmp_path / "s") as logger:
         log_all(logger, "a", init(), result(1))
     assert logger.path
@@ -510,7 +515,7 @@ def test_threads_may_share_a_logger(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- async
 
 
-def test_wrapped_messages_pass_through_and_prompts_are_seen(tmp_path: Path) -> None:
+def test_wrap_passes_messages_through_and_logs_prompts(tmp_path: Path) -> None:
     closed = []
 
     async def prompts() -> AsyncIterator[Line]:
@@ -534,7 +539,7 @@ def test_wrapped_messages_pass_through_and_prompts_are_seen(tmp_path: Path) -> N
     assert closed
 
 
-def test_an_exception_is_the_reason_of_the_end(tmp_path: Path) -> None:
+def test_an_exception_sets_the_end_reason_to_error(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError), SessionLogger(tmp_path) as logger:
         log_all(logger, "a", init())
         _ = 1 / 0
@@ -542,9 +547,9 @@ def test_an_exception_is_the_reason_of_the_end(tmp_path: Path) -> None:
     assert isinstance(end, SessionEnd) and end.reason == "error"
 
 
-def test_the_package_exports_what_a_log_is_made_of() -> None:
+def test_the_package_exports_the_record_types() -> None:
     for name in ("SessionLogger", "SessionStart", "ExchangeRecord", "Message", "ExchangeStats", "SessionEnd"):
-        assert name in agent_logger.__all__ and getattr(agent_logger, name)
+        assert name in dir(agent_logger) and getattr(agent_logger, name)
 
 
 RESULTS = {
@@ -570,9 +575,29 @@ def caller_seconds(logger: SessionLogger, text: str) -> float:
 
 
 @pytest.mark.parametrize("name", RESULTS)
-def test_a_hostile_result_holds_its_caller_little_longer_than_a_plain_one(name: str, tmp_path: Path) -> None:
+def test_a_hostile_result_takes_at_most_20_times_as_long_as_a_plain_one(name: str, tmp_path: Path) -> None:
     with SessionLogger(tmp_path) as logger:
         plain = caller_seconds(logger, "The quick brown fox jumps over the lazy dog.\n" * 220_000)
         hostile = caller_seconds(logger, RESULTS[name])
     assert hostile < 20 * plain, f"{hostile:.2f} s, and {plain:.3f} s for plain text"
     assert logger.lost == 0
+
+
+@pytest.mark.parametrize(("given", "stored"), [({"stdout": "x"}, b'{"stdout":"x"}'), (None, None)])
+def test_the_structured_form_of_a_tools_result_is_kept_unless_there_is_none(
+    given: object, stored: bytes | None, tmp_path: Path
+) -> None:
+    block = {"type": "tool_result", "tool_use_id": "t", "content": "x"}
+    answered = {"type": "user", "session_id": SESSION, "message": {"role": "user", "content": [block]}}
+    with SessionLogger(tmp_path, strict=True) as logger:
+        log_all(logger, "go", init(), {**answered, "tool_use_result": given}, result(0))
+    [exchange] = exchanges(logger)
+    [told] = [it for it in exchange.messages if it.type == "result" and it.source == "tool"]
+    assert (raw(told.tool_use_result) if told.tool_use_result else None) == stored
+
+
+def test_a_writer_imports_no_reader_and_no_catalog() -> None:
+    code = "import sys; from agent_logger import SessionLogger; print('\\n'.join(sys.modules))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    unneeded = ("agent_logger.catalog", "agent_logger.agents.registry", "agent_logger.files.sealed", "backports.zstd")
+    assert [name for name in loaded if name.startswith(unneeded)] == []

@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from agent_logger import SessionLogger
-from agent_logger.logs.reader import read_log, read_session
+from agent_logger.logs.log_records import read_log
+from agent_logger.logs.reader import read_session
 from agent_logger.model.records import SessionEnd, Tokens
 from tests.recording.sdk_fixtures import CLI, SDK, lines, objects
 
@@ -34,7 +35,7 @@ def billed(logger: SessionLogger) -> Tokens | None:
     return [it.billed_tokens for it in found if isinstance(it, SessionEnd)][-1]
 
 
-def test_an_exchange_without_a_result_is_in_what_was_billed(tmp_path: Path) -> None:
+def test_billed_tokens_include_an_exchange_without_a_result(tmp_path: Path) -> None:
     with SessionLogger(tmp_path) as logger:
         logger.log_user_input("one")
         logger.log(INIT)
@@ -49,7 +50,7 @@ def test_an_exchange_without_a_result_is_in_what_was_billed(tmp_path: Path) -> N
     assert read_session(logger.path).usage.input_tokens == 1100
 
 
-def test_what_streams_told_of_the_end_of_a_response_counts(tmp_path: Path) -> None:
+def test_billed_tokens_use_the_final_usage_of_stream_events(tmp_path: Path) -> None:
     events = [
         {"type": "message_start", "message": {"id": "msg_01" + "0" * 21 + "1"}},
         {"type": "message_delta", "usage": {"output_tokens": 70}, "delta": {"stop_reason": "end_turn"}},
@@ -62,7 +63,7 @@ def test_what_streams_told_of_the_end_of_a_response_counts(tmp_path: Path) -> No
     assert billed(logger) == Tokens(input=100, output=70, cache_creation=0, cache_read=0)
 
 
-def test_a_log_of_the_sdk_alone_comes_to_what_its_results_say(tmp_path: Path) -> None:
+def test_an_sdk_log_adds_up_to_the_usage_of_its_results(tmp_path: Path) -> None:
     """With sub-agents, whose last answers the SDK does not pass on."""
     with SessionLogger(tmp_path) as logger:
         for _, message in objects(SDK / "client_subagents" / "subagent.jsonl"):
@@ -79,7 +80,7 @@ def test_a_log_of_the_sdk_alone_comes_to_what_its_results_say(tmp_path: Path) ->
     assert all(turn.message_id for turn in session.turns)
 
 
-def test_the_output_of_every_run_comes_to_what_its_results_say(tmp_path: Path) -> None:
+def test_the_output_of_every_run_adds_up_to_the_usage_of_its_results(tmp_path: Path) -> None:
     for number, path in enumerate(sorted(CLI.glob("2.1.325/*/*stream*.stdout"))):
         with SessionLogger(tmp_path / str(number)) as logger:
             for line in lines(path):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agent_logger import SessionLogger
-from agent_logger.logs.reader import read_exchanges, read_log
+from agent_logger.logs.log_records import read_exchanges, read_log
 from agent_logger.model.records import ExchangeRecord, Record, SessionEnd, SessionStart
 from tests.recording import logging_process
 from tests.recording.logging_process import SESSION
@@ -40,7 +40,7 @@ def found(folder: Path) -> tuple[list[ExchangeRecord], list[Record]]:
     ("how", "status", "reason", "end_reason"),
     [("exit", 3, "exit", "exit"), ("raise", 1, "exit", "exit"), ("term", 143, "terminated", "eof")],
 )
-def test_a_logger_that_nobody_closed_ends_with_its_process(
+def test_an_unclosed_logger_writes_its_end_when_the_process_exits(
     how: str, status: int, reason: str, end_reason: str, tmp_path: Path
 ) -> None:
     with start(tmp_path / "s", how) as process:
@@ -53,7 +53,7 @@ def test_a_logger_that_nobody_closed_ends_with_its_process(
     assert (end.reason, end.total_exchanges) == (reason, 2)
 
 
-def test_a_forked_child_ends_nothing_of_its_parent(tmp_path: Path) -> None:
+def test_a_forked_child_does_not_end_the_session_of_its_parent(tmp_path: Path) -> None:
     with start(tmp_path / "s", "fork") as process:
         process.communicate(timeout=30)
     exchanges, records = found(tmp_path / "s")
@@ -87,7 +87,7 @@ sys.exit(os.waitstatus_to_exitcode(status))
 """
 
 
-def test_a_child_that_is_forked_while_another_thread_logs_does_not_wait_for_it(tmp_path: Path) -> None:
+def test_a_child_forked_while_another_thread_logs_does_not_deadlock(tmp_path: Path) -> None:
     process = subprocess.run(
         [sys.executable, "-c", FORKS_AT_WORK, str(tmp_path / "s")],
         env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
@@ -99,7 +99,7 @@ def test_a_child_that_is_forked_while_another_thread_logs_does_not_wait_for_it(t
     assert b"slow" in said and b"of the child" in said
 
 
-def test_an_exchange_without_a_result_is_there_once_after_a_kill(tmp_path: Path) -> None:
+def test_an_exchange_without_a_result_is_logged_once_after_a_kill(tmp_path: Path) -> None:
     """Its live file is still there, with the usage of a beginning; the record has that of the end."""
     with start(tmp_path / "s", "close") as process:
         process.communicate(timeout=30)
@@ -116,7 +116,7 @@ def test_an_exchange_without_a_result_is_there_once_after_a_kill(tmp_path: Path)
 
 
 @pytest.mark.parametrize("number", range(6))
-def test_what_was_logged_survives_a_kill(number: int, tmp_path: Path) -> None:
+def test_logged_messages_survive_a_kill(number: int, tmp_path: Path) -> None:
     folder = tmp_path / "s"
     with start(folder, "go on") as process:
         assert process.stdout

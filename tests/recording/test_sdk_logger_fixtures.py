@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from agent_logger.logs.reader import read_log, read_session
+from agent_logger.logs.log_records import read_log
+from agent_logger.logs.reader import read_session
 from agent_logger.model.records import ExchangeRecord, ExchangeStats, Record, SessionEnd, SessionStart
 from agent_logger.recording.sdk_logger import SessionLogger
 from tests.recording.sdk_fixtures import CLI, DATA, SDK, lines, objects, truth
@@ -76,9 +77,7 @@ SDK_STREAMS = [
         {"6bb2278c": Told([0.00114], [59]), "68463448": Told([0, 0.00228], [0, 14])},
         id="clear",
     ),
-    pytest.param(
-        "client_subagents", "subagent", {"416b4d36": Told([0.024242], [240], AGENTS)}, id="subagents"
-    ),
+    pytest.param("client_subagents", "subagent", {"416b4d36": Told([0.024242], [240], AGENTS)}, id="subagents"),
     pytest.param(
         "client_three_exchanges",
         "client",
@@ -117,7 +116,9 @@ def check(found: dict[str, Log], told: dict[str, Told], true: dict[str, tuple[in
 
 
 @pytest.mark.parametrize(("scenario", "stream", "told"), SDK_STREAMS)
-def test_the_messages_of_the_sdk(scenario: str, stream: str, told: dict[str, Told], tmp_path: Path) -> None:
+def test_recorded_sdk_streams_give_the_expected_logs(
+    scenario: str, stream: str, told: dict[str, Told], tmp_path: Path
+) -> None:
     inputs = 0
     with SessionLogger(tmp_path) as logger:
         for number, message in objects(SDK / scenario / f"{stream}.jsonl"):
@@ -135,24 +136,22 @@ def test_the_messages_of_the_sdk(scenario: str, stream: str, told: dict[str, Tol
 
 
 @pytest.mark.needs("jsonschema")
-def test_every_line_that_is_written_fits_the_schema(tmp_path: Path) -> None:
+def test_every_written_line_matches_the_json_schema(tmp_path: Path) -> None:
     validator = pytest.importorskip("jsonschema").Draft202012Validator
-    schema = validator(json.loads((ROOT / "docs/schemas/exchange-log.json").read_text()))
+    schema = validator(json.loads((ROOT / "src/agent_logger/schemas/exchange-log.json").read_text()))
     for scenario in SDK_STREAMS:
         with SessionLogger(tmp_path) as logger:
             logger.log_user_input("go")
             for _, message in objects(SDK / str(scenario.values[0]) / f"{scenario.values[1]}.jsonl"):
                 logger.log(message)
-    written = [
-        json.loads(line) for path in tmp_path.glob("*.jsonl") for line in path.read_text().splitlines()
-    ]
+    written = [json.loads(line) for path in tmp_path.glob("*.jsonl") for line in path.read_text().splitlines()]
     assert len(written) > 30
     for line in written:
         schema.validate(line)
     assert not schema.is_valid({**written[0], "ts": None})
 
 
-def test_the_example_of_the_specification_is_read_and_goes_on(tmp_path: Path) -> None:
+def test_the_example_log_of_the_specification_is_read_and_resumed(tmp_path: Path) -> None:
     example = DATA / "specification" / "20251107_084532_1f320356.jsonl"
     session = read_session(Path(shutil.copy(example, tmp_path)))
     [exchange] = session.exchanges
@@ -168,7 +167,7 @@ def test_the_example_of_the_specification_is_read_and_goes_on(tmp_path: Path) ->
     assert (log.end.total_exchanges, log.end.total_duration_ms) == (2, 6901 + 99)
 
 
-def test_every_stream_of_the_sdk_is_in_the_table() -> None:
+def test_every_recorded_sdk_stream_is_tested() -> None:
     assert {it.values[0] for it in SDK_STREAMS} == {it.name for it in SDK.iterdir()}
 
 
@@ -230,7 +229,7 @@ RUNS = [
 
 
 @pytest.mark.parametrize(("run", "told"), RUNS, ids=[it[0] for it in RUNS])
-def test_the_output_of_runs(run: str, told: dict[str, Told], tmp_path: Path) -> None:
+def test_recorded_run_outputs_give_the_expected_logs(run: str, told: dict[str, Told], tmp_path: Path) -> None:
     """Each process is logged by a logger of its own, which says what was resumed."""
     for path in sorted((CLI / run).glob("*.stdout")):
         with SessionLogger(tmp_path, resumed_from=FORKED.get(path.stem)) as logger:
@@ -241,7 +240,7 @@ def test_the_output_of_runs(run: str, told: dict[str, Told], tmp_path: Path) -> 
     check(found, told, {} if run in NOT_TOLD else truth(CLI / run))
 
 
-def test_every_run_is_in_the_table() -> None:
+def test_every_recorded_run_is_tested() -> None:
     there = {f"{it.parent.name}/{it.name}" for it in CLI.glob("*/*") if list(it.glob("*.stdout"))}
     aside = {
         "2.1.325/odd_cwds",  # twelve times the same
@@ -258,7 +257,7 @@ def logged(path: Path, folder: Path, before: Callable[[SessionLogger], None] = l
     return list(logs(folder).values())
 
 
-def test_inputs_that_queued_up_are_answered_together(tmp_path: Path) -> None:
+def test_queued_inputs_form_one_exchange(tmp_path: Path) -> None:
     def three_inputs(logger: SessionLogger) -> None:
         for text in ("one", "two", "three"):
             logger.log_user_input(text)
@@ -268,12 +267,12 @@ def test_inputs_that_queued_up_are_answered_together(tmp_path: Path) -> None:
     assert [it.user_inputs for it in log.exchanges] == [None, ["two", "three"]]
 
 
-def test_inputs_that_the_client_sends_back_are_taken_from_it(tmp_path: Path) -> None:
+def test_inputs_replayed_by_the_client_are_logged(tmp_path: Path) -> None:
     [log] = logged(CLI / "2.1.325/multi_input_replay/replay.stdout", tmp_path)
     assert [it.user_input for it in log.exchanges] == ["Remember BANANA", "What was it?", "Again?"]
 
 
-def test_usage_of_a_message_is_the_final_one_where_the_stream_has_it(tmp_path: Path) -> None:
+def test_messages_have_the_final_usage_of_the_stream(tmp_path: Path) -> None:
     scenario = CLI / "2.1.325/tools_partial"
     [log] = logged(scenario / "partial.stdout", tmp_path)
     usage = {it.message_id: json.loads(bytes(it.usage)) for it in log.exchanges[0].messages if it.usage}
@@ -283,7 +282,7 @@ def test_usage_of_a_message_is_the_final_one_where_the_stream_has_it(tmp_path: P
     assert all(turn.is_final for turn in read_session(path).turns)
 
 
-def test_a_fork_whose_parent_is_not_known_claims_no_cost(tmp_path: Path) -> None:
+def test_a_fork_of_an_unknown_parent_has_no_cost(tmp_path: Path) -> None:
     with SessionLogger(tmp_path, resumed_from="somebody-else") as logger:
         for line in lines(CLI / "2.1.325/resume_chain/04_fork.stdout"):
             logger.log(line)

@@ -143,7 +143,7 @@ HOWS = [
 
 
 @pytest.mark.parametrize("how", HOWS)
-def test_messages_of_a_forked_child_are_in_every_view_once(how: dict[str, object], tmp_path: Path) -> None:
+def test_messages_of_forked_children_appear_once_in_every_view(how: dict[str, object], tmp_path: Path) -> None:
     program(tmp_path, **how)
     count, children = int(str(how.get("count", 5))), int(str(how.get("children", 1)))
     for shown in views(tmp_path).values():

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agent_logger import SessionLogger
-from agent_logger.logs.reader import read_exchanges
+from agent_logger.logs.log_records import read_exchanges
 from agent_logger.model.records import ExchangeRecord
 from tests.clients import ANTHROPIC_KEY, NOWHERE, Sandbox
 from tests.fakeapi import FakeAPI
@@ -93,7 +93,7 @@ def costs(logger: SessionLogger) -> list[float | None]:
     return [it.stats.cost_usd if it.stats else None for it in exchanges(logger)]
 
 
-def test_three_exchanges_of_one_client(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_three_exchanges_of_one_client_are_recorded_with_their_costs(sandbox: Sandbox, tmp_path: Path) -> None:
     with FakeAPI(ANSWERS) as api:
         logger = talk(sandbox, api.url, SessionLogger(tmp_path / "s"), "one", "two", "three")
     assert [it.user_input for it in exchanges(logger)] == ["one", "two", "three"]
@@ -101,7 +101,7 @@ def test_three_exchanges_of_one_client(sandbox: Sandbox, tmp_path: Path) -> None
     assert log(logger).billed == (60, 120, 600, 6000)
 
 
-def test_resume_and_fork(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_a_resumed_session_keeps_its_log_and_a_fork_gets_a_new_one(sandbox: Sandbox, tmp_path: Path) -> None:
     with FakeAPI(ANSWERS) as api:
         first = talk(sandbox, api.url, SessionLogger(tmp_path / "s"), "one")
         again = SessionLogger(tmp_path / "s", resumed_from=first.session_id)
@@ -115,7 +115,7 @@ def test_resume_and_fork(sandbox: Sandbox, tmp_path: Path) -> None:
     assert costs(fork) == pytest.approx([COSTS[2]])
 
 
-def test_a_cleared_conversation(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_clearing_a_conversation_starts_a_new_log(sandbox: Sandbox, tmp_path: Path) -> None:
     with FakeAPI(ANSWERS) as api:
         logger = talk(sandbox, api.url, SessionLogger(tmp_path / "s"), "one", "/clear", "two")
     found = logs(tmp_path / "s")
@@ -125,16 +125,14 @@ def test_a_cleared_conversation(sandbox: Sandbox, tmp_path: Path) -> None:
     assert costs(logger) == pytest.approx([0, COSTS[1]])
 
 
-def test_tools(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_tool_uses_are_counted_in_the_session_end(sandbox: Sandbox, tmp_path: Path) -> None:
     with FakeAPI("tools", {"CWD": str(sandbox.project)}) as api:
-        logger = talk(
-            sandbox, api.url, SessionLogger(tmp_path / "s"), "poem", allowed_tools=["Write", "Read", "Bash"]
-        )
+        logger = talk(sandbox, api.url, SessionLogger(tmp_path / "s"), "poem", allowed_tools=["Write", "Read", "Bash"])
     assert log(logger).end.tools_used == {"Write": 1, "Read": 1, "Bash": 2}
     assert log(logger).billed == (18, 290, 12430, 35690)
 
 
-def test_sub_agents(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_sub_agent_messages_and_usage_are_recorded(sandbox: Sandbox, tmp_path: Path) -> None:
     (sandbox.project / "seed.txt").write_text("hello seed\n")
     with FakeAPI("subagent", {"CWD": str(sandbox.project)}) as api:
         logger = talk(
@@ -179,7 +177,7 @@ def test_a_query_that_fails_is_recorded_and_still_raises(
 STALL = {"lanes": [{"name": "main", "turns": [{**answer(1), "stall_after": 4}, answer(2), answer(3)]}]}
 
 
-def test_an_interrupt(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_an_interrupted_exchange_is_recorded_as_aborted(sandbox: Sandbox, tmp_path: Path) -> None:
     from claude_agent_sdk import ClaudeSDKClient
 
     logger = SessionLogger(tmp_path / "s")
@@ -206,7 +204,7 @@ async def _later(work: Callable[[], Awaitable[Any]]) -> None:
     await work()
 
 
-def test_inputs_that_queue_up(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_inputs_queued_during_an_answer_form_one_exchange(sandbox: Sandbox, tmp_path: Path) -> None:
     from claude_agent_sdk import ClaudeSDKClient
 
     logger = SessionLogger(tmp_path / "s")
@@ -233,7 +231,7 @@ def test_inputs_that_queue_up(sandbox: Sandbox, tmp_path: Path) -> None:
     assert costs(logger) == pytest.approx(COSTS[:2])
 
 
-def test_partial_messages_and_streamed_prompts(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_partial_messages_give_the_final_usage_for_a_streamed_prompt(sandbox: Sandbox, tmp_path: Path) -> None:
     from claude_agent_sdk import query
 
     logger = SessionLogger(tmp_path / "s")
@@ -271,7 +269,7 @@ def background(*after: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def test_an_agent_in_the_background_reports(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_a_background_agent_report_is_a_separate_exchange(sandbox: Sandbox, tmp_path: Path) -> None:
     from claude_agent_sdk import ClaudeSDKClient
 
     logger = SessionLogger(tmp_path / "s")
@@ -298,7 +296,7 @@ def test_an_agent_in_the_background_reports(sandbox: Sandbox, tmp_path: Path) ->
     assert log(logger).billed == (80, 160, 800, 8000)
 
 
-def test_the_agent_is_killed(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_a_killed_agent_leaves_an_incomplete_exchange(sandbox: Sandbox, tmp_path: Path) -> None:
     """What it had said is there; the exchange has no result."""
     from claude_agent_sdk import ClaudeSDKClient
 

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent_logger import SessionLogger
-from agent_logger.logs.reader import read_log
+from agent_logger.logs.log_records import read_log
 from agent_logger.model.records import ExchangeRecord, Record
 from tests.recording.test_sdk_logger import OTHER, SESSION, init, result, said
 
@@ -37,7 +37,7 @@ def asked(exchange: ExchangeRecord) -> list[str]:
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(HAPPENINGS, max_size=25))
-def test_every_input_and_every_message_is_in_a_log_once(happenings: list[Any]) -> None:
+def test_inputs_and_messages_in_any_order_are_logged_once(happenings: list[Any]) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with SessionLogger(folder, strict=True) as logger:

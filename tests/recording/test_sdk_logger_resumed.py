@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
-from agent_logger import SessionLogger, run
-from agent_logger.logs.reader import read_log, read_session
+from agent_logger import SessionLogger
+from agent_logger.logs.log_records import read_log
+from agent_logger.logs.reader import read_session
 from agent_logger.model.records import ExchangeRecord, ExchangeStats
+from tests.recording.run import run
 
 ID = "1f320356-a178-418e-a692-69ce6e1e657c"
 OPUS, HAIKU = "claude-opus-5-5", "claude-haiku-4-5"
@@ -62,7 +64,7 @@ def logged(folder: Path, *lines: Line, resumed_from: str | None = None) -> list[
 
 
 @pytest.mark.parametrize("resumed_from", [ID, None, "2a320356-a178-418e-a692-69ce6e1e657c"])
-def test_a_resumed_session_whose_log_is_elsewhere_is_not_charged_with_its_history(
+def test_a_resumed_session_without_its_log_is_not_charged_for_its_history(
     resumed_from: str | None, tmp_path: Path
 ) -> None:
     [stats] = logged(tmp_path, init(), said(1), result(HISTORY), resumed_from=resumed_from)
@@ -72,7 +74,7 @@ def test_a_resumed_session_whose_log_is_elsewhere_is_not_charged_with_its_histor
     assert read_session(path).usage.output_tokens == 60
 
 
-def test_from_the_second_result_on_the_difference_counts(tmp_path: Path) -> None:
+def test_from_the_second_result_on_the_cost_is_the_difference(tmp_path: Path) -> None:
     later = {OPUS: counted(60_030, 90_060, 5.5)}
     first, second = logged(tmp_path, init(), said(1), result(HISTORY), init(), said(2), result(later))
     assert first.inherited
@@ -95,7 +97,7 @@ OWN = [
 
 
 @pytest.mark.parametrize(("messages", "models"), OWN)
-def test_what_the_exchange_explains_is_its_own(
+def test_counters_explained_by_the_exchange_are_its_own_cost(
     messages: list[Line], models: dict[str, Line], tmp_path: Path
 ) -> None:
     [stats] = logged(tmp_path, init(), *messages, result(models))
@@ -114,14 +116,14 @@ UNEXPLAINED = [
 
 
 @pytest.mark.parametrize(("messages", "models"), UNEXPLAINED)
-def test_what_nothing_explains_is_inherited(
+def test_unexplained_counters_are_marked_as_inherited(
     messages: list[Line], models: dict[str, Line], tmp_path: Path
 ) -> None:
     [stats] = logged(tmp_path, init(), *messages, result(models))
     assert (stats.cost_usd, stats.inherited) == (None, True)
 
 
-def test_a_sub_agent_explains_nothing_in_a_session_that_is_known_to_go_on(tmp_path: Path) -> None:
+def test_sub_agent_use_does_not_explain_the_counters_of_a_resumed_session(tmp_path: Path) -> None:
     [stats] = logged(tmp_path, init(), said(1, AGENT), result(HISTORY), resumed_from=ID)
     assert (stats.cost_usd, stats.inherited) == (None, True)
 
@@ -134,7 +136,7 @@ def printing(folder: Path, *lines: Line) -> str:
     return str(program)
 
 
-def test_a_run_that_resumes_is_not_charged_with_the_history(tmp_path: Path) -> None:
+def test_a_resuming_run_is_not_charged_for_the_history(tmp_path: Path) -> None:
     program = printing(tmp_path, init(), said(1), result(HISTORY))
     ways: list[dict[str, Any]] = [
         {"resume": ID},
@@ -148,7 +150,7 @@ def test_a_run_that_resumes_is_not_charged_with_the_history(tmp_path: Path) -> N
         assert found.total_cost == 5.0, options
 
 
-def test_a_new_run_that_prints_its_result_alone_costs_all_of_it(tmp_path: Path) -> None:
+def test_a_new_run_with_only_a_result_has_the_full_cost(tmp_path: Path) -> None:
     program = printing(tmp_path, result(HISTORY))
     found = run("go on", executable=program, sessions_dir=tmp_path, extra_args=["--output-format", "json"])
     assert (found.metadata.cost, found.metadata.cost_from) == (5.0, "own")
@@ -156,7 +158,7 @@ def test_a_new_run_that_prints_its_result_alone_costs_all_of_it(tmp_path: Path) 
     assert read_session(Path(found.metadata.log)).usage.output_tokens == 90_000
 
 
-def test_a_log_that_was_written_with_the_history_is_read_without_it(tmp_path: Path) -> None:
+def test_an_older_log_that_charged_the_history_is_read_without_the_history(tmp_path: Path) -> None:
     logged(tmp_path, init(), said(1), result(HISTORY))
     [path] = tmp_path.glob("*.jsonl")
     lines = [json.loads(line) for line in path.read_text().splitlines()]

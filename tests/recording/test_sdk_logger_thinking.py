@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
-from agent_logger import SessionLogger, run
+from agent_logger import SessionLogger
 from agent_logger.journal.sync import UPKEEP
-from agent_logger.logs.reader import read_exchanges, read_session
+from agent_logger.logs.log_records import read_exchanges
+from agent_logger.logs.reader import read_session
 from agent_logger.recording import exchanges as exchanges_module
+from tests.recording.run import run
 
 ID = "1f320356-a178-418e-a692-69ce6e1e657c"
 THOUGHT = "A thought that is long enough to be found. " * 40
@@ -36,7 +38,7 @@ def log(folder: Path, *messages: dict[str, Any], close: bool = True) -> SessionL
 SIGNED = thinking(signature="c2lnbmVk")
 
 
-def test_progress_of_a_thought_is_in_the_live_file_alone(tmp_path: Path) -> None:
+def test_thinking_progress_is_written_to_the_live_file_only(tmp_path: Path) -> None:
     logger = log(tmp_path, INIT, *[TICK] * 400, SIGNED, close=False)
     [live] = tmp_path.glob("*.live")
     assert live.read_text().count('"type":"thinking_tokens"') == 400
@@ -48,9 +50,7 @@ def test_progress_of_a_thought_is_in_the_live_file_alone(tmp_path: Path) -> None
     assert [it.type for it in exchange.messages] == ["thinking", "result_message"]
 
 
-def test_progress_is_not_kept_of_a_large_exchange_either(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_thinking_progress_is_not_logged_for_a_large_exchange(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exchanges_module, "HELD_BYTES", 100)
     logger = log(tmp_path, INIT, TICK, SIGNED, TICK, RESULT)
     UPKEEP.finish()
@@ -59,7 +59,7 @@ def test_progress_is_not_kept_of_a_large_exchange_either(
     assert [it.type for it in exchange.messages] == ["thinking", "result_message"]
 
 
-def test_a_run_keeps_no_progress_either(tmp_path: Path) -> None:
+def test_thinking_progress_is_not_logged_for_a_run(tmp_path: Path) -> None:
     program = tmp_path / "claude"
     text = "\n".join(json.dumps(it) for it in (INIT, *[TICK] * 20, SIGNED, RESULT))
     program.write_text(f"#!/bin/sh\ncat <<'END'\n{text}\nEND\n")
@@ -69,7 +69,7 @@ def test_a_run_keeps_no_progress_either(tmp_path: Path) -> None:
     assert "thinking_tokens" not in Path(found.metadata.log).read_text()
 
 
-def test_what_a_crash_left_is_recovered_without_the_progress(tmp_path: Path) -> None:
+def test_a_recovered_exchange_omits_thinking_progress(tmp_path: Path) -> None:
     first = log(tmp_path, INIT, TICK, SIGNED, TICK, close=False)
     assert first.path
     [live] = tmp_path.glob("*.live")
@@ -89,7 +89,7 @@ def test_what_a_crash_left_is_recovered_without_the_progress(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("message", [thinking(), SIGNED], ids=["bare", "signed"])
-def test_the_text_of_a_thought_is_stored_once_and_its_block_is_read_whole(
+def test_a_thinking_text_is_stored_once_and_its_block_is_read_completely(
     message: dict[str, Any], tmp_path: Path
 ) -> None:
     logger = log(tmp_path, INIT, message, RESULT)
@@ -102,7 +102,7 @@ def test_the_text_of_a_thought_is_stored_once_and_its_block_is_read_whole(
     assert "signature" not in message["message"]["content"][0] or block.raw
 
 
-def test_a_log_that_has_the_text_twice_reads_the_same(tmp_path: Path) -> None:
+def test_a_log_that_stores_the_thinking_text_twice_reads_the_same(tmp_path: Path) -> None:
     logger = log(tmp_path, INIT, SIGNED, RESULT)
     assert logger.path
     new, lines = read_session(logger.path), [json.loads(it) for it in logger.path.read_text().splitlines()]

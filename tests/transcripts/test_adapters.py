@@ -79,10 +79,8 @@ def run_example(sandbox: Sandbox, *more: str, folder: str | None = "config") -> 
 # ---------------------------------------------------------------- the example
 
 
-@pytest.mark.parametrize(
-    "folder", ["config", None], ids=["in a folder of its own", "where Claude Code has its own"]
-)
-def test_the_example_passes_the_suite(sandbox: Sandbox, folder: str | None) -> None:
+@pytest.mark.parametrize("folder", ["config", None], ids=["in a folder of its own", "where Claude Code has its own"])
+def test_the_example_adapter_passes_the_conformance_suite(sandbox: Sandbox, folder: str | None) -> None:
     output = run_example(sandbox, folder=folder)
     config_dir = sandbox.home / (folder or ".claude")
     session = run_adapter_conformance(output, config_dir=config_dir, cwd=sandbox.project, usage=USAGE)
@@ -99,18 +97,18 @@ def test_the_example_passes_the_suite(sandbox: Sandbox, folder: str | None) -> N
     assert (result["result"], result["num_turns"], result["is_error"]) == ("It says hello.", 4, False)
 
 
-def test_the_specification_s_greps_count_right(sandbox: Sandbox) -> None:
+def test_the_grep_commands_of_the_specification_count_tool_calls(sandbox: Sandbox) -> None:
     run_example(sandbox)
     (path,) = (sandbox.home / "config" / "projects" / project_folders(sandbox.project)[0]).glob("*.jsonl")
     for what, number in (("tool_use", 3), ("tool_result", 3)):
-        counted = subprocess.run(
-            ["grep", "-c", f'"type":"{what}"', path], capture_output=True, text=True, check=True
-        )
+        counted = subprocess.run(["grep", "-c", f'"type":"{what}"', path], capture_output=True, text=True, check=True)
         assert int(counted.stdout) == number
 
 
-def test_our_commands_know_it(sandbox: Sandbox) -> None:
-    run_example(sandbox, folder=None)
+@pytest.mark.parametrize("folder", [None, "config"])
+def test_the_ls_command_lists_an_adapter_session(folder: str | None, sandbox: Sandbox) -> None:
+    """Also if the variable that named the folder is no longer set."""
+    run_example(sandbox, folder=folder)
     environment = {"HOME": str(sandbox.home), "PATH": os.environ["PATH"]}
     command = [sys.executable, "-m", "agent_logger", "ls", "--json"]
     listed = subprocess.run(command, env=environment, capture_output=True, check=True).stdout
@@ -122,7 +120,7 @@ def test_our_commands_know_it(sandbox: Sandbox) -> None:
     )
 
 
-def test_a_hook_is_told_of_the_session(sandbox: Sandbox) -> None:
+def test_a_session_end_hook_gets_the_session_and_transcript(sandbox: Sandbox) -> None:
     script = 'cat > hook.json; echo "$OPENAI_PROJECT_DIR|$CLAUDE_PROJECT_DIR" > hook.env'
     output = run_example(sandbox, "--hook", script)
     told = json.loads((sandbox.project / "hook.json").read_text())
@@ -158,7 +156,7 @@ BROKEN: list[tuple[str, Break]] = [
 
 
 @pytest.mark.parametrize("broken", [it for _, it in BROKEN], ids=[name for name, _ in BROKEN])
-def test_the_suite_sees_what_is_wrong_with_a_file(
+def test_the_conformance_suite_detects_a_wrong_transcript(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: Break
 ) -> None:
     output, path = written(tmp_path, monkeypatch)
@@ -173,7 +171,7 @@ RESULTS = ["result", "session_id", "duration_ms", "num_turns", "total_cost_usd",
 
 
 @pytest.mark.parametrize("field", RESULTS)
-def test_the_suite_sees_what_is_missing_in_the_result(
+def test_the_conformance_suite_detects_a_missing_result_field(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, field: str
 ) -> None:
     output, _ = written(tmp_path, monkeypatch)
@@ -186,7 +184,9 @@ def test_the_suite_sees_what_is_missing_in_the_result(
 
 
 @pytest.mark.parametrize("damage", [b'{"type":"user","cut', b'{"type": "user"}\n', b"\0\n"])
-def test_the_suite_sees_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: bytes) -> None:
+def test_the_conformance_suite_detects_damaged_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: bytes
+) -> None:
     output, path = written(tmp_path, monkeypatch)
     path.write_bytes(path.read_bytes() + damage)
     with pytest.raises(AssertionError):
@@ -200,9 +200,7 @@ def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, Path]
     writer.user("What is in seed.txt?")
     for number, turn in enumerate(TURNS):
         blocks = turn.get("content") or [{"type": "text", "text": turn["text"]}]
-        blocks = [
-            {**block, "id": f"t{number}{at}"} if "name" in block else block for at, block in enumerate(blocks)
-        ]
+        blocks = [{**block, "id": f"t{number}{at}"} if "name" in block else block for at, block in enumerate(blocks)]
         usage = turn["usage"]
         answer = ModelAnswer(
             blocks=blocks,
@@ -226,7 +224,7 @@ def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, Path]
 # ---------------------------------------------------------------- the writer
 
 
-def test_each_line_is_there_at_once_and_a_session_goes_on(
+def test_each_line_is_written_immediately_and_a_session_can_be_resumed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MY_AI_CONFIG_DIR", str(tmp_path / "mine"))
@@ -250,7 +248,9 @@ def test_each_line_is_there_at_once_and_a_session_goes_on(
     assert writer.path.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_disk_that_fails_stops_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_disk_raises_no_exception_and_losses_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OPENAI_CONFIG_DIR", str(tmp_path / "config"))
     (tmp_path / "config").write_text("a file where the folder should be")
     writer = TranscriptWriter("openai", cwd=tmp_path)
@@ -261,33 +261,29 @@ def test_a_disk_that_fails_stops_nobody(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("session_id", ["../x", "not a uuid", "1234"])
-def test_a_session_is_a_uuid(session_id: str) -> None:
+def test_a_session_id_must_be_a_uuid(session_id: str) -> None:
     with pytest.raises(ValueError):
         TranscriptWriter("openai", session_id=session_id)
 
 
-def test_the_cost_is_by_list_price_or_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_result_cost_is_the_list_price_or_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_CONFIG_DIR", str(tmp_path))
     usage = Usage(input_tokens=1_000_000, output_tokens=0)
     for model, known in (("gpt-5-mini", True), ("gpt-fake-1", False)):
         writer = TranscriptWriter("openai", cwd=tmp_path)
-        writer.assistant(
-            ModelAnswer(blocks=[], model=model, message_id="m", usage=usage, stop_reason="end_turn")
-        )
+        writer.assistant(ModelAnswer(blocks=[], model=model, message_id="m", usage=usage, stop_reason="end_turn"))
         assert (writer.result()[-1]["total_cost_usd"] is not None) == known
         assert writer.result()[-1]["usage"] == usage_of(usage)
 
 
-def test_an_answer_is_read_whatever_it_was_spoken_in() -> None:
+def test_answers_of_every_api_are_converted() -> None:
     chat = b'{"id":"c1","model":"m","choices":[{"message":{"role":"assistant","content":"Hi"},'
     chat += b'"finish_reason":"length"}],'
     chat += b'"usage":{"prompt_tokens":5,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":4}}}'
     answer = answer_of("/v1/chat/completions", chat)
     assert (answer.blocks, answer.stop_reason) == ([{"type": "text", "text": "Hi"}], "max_tokens")
     assert answer.usage == Usage(input_tokens=1, output_tokens=2, cache_read_tokens=4)
-    gemini = (
-        b'{"candidates":[{"content":{"role":"model","parts":[{"functionCall":{"name":"f","args":{"x":1}}}]},'
-    )
+    gemini = b'{"candidates":[{"content":{"role":"model","parts":[{"functionCall":{"name":"f","args":{"x":1}}}]},'
     gemini += b'"finishReason":"STOP"}],"modelVersion":"g"}'
     (use,) = answer_of("/v1beta/models/g:generateContent", gemini).tool_uses
     assert (use["name"], use["input"]) == ("f", {"x": 1})
@@ -297,6 +293,18 @@ def test_an_answer_is_read_whatever_it_was_spoken_in() -> None:
 @pytest.mark.parametrize(
     "body", [b"", b"<html>", b'{"error":{"message":"no such model","type":"invalid_request_error"}}']
 )
-def test_what_is_no_answer_is_said(body: bytes) -> None:
+def test_an_invalid_answer_raises_a_source_error(body: bytes) -> None:
     with pytest.raises(SourceError):
         answer_of("/v1/chat/completions", body)
+
+
+def test_the_result_has_every_message_as_it_is_in_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    output, path = written(tmp_path, monkeypatch)
+    start, *messages, end = json.loads(output)
+    lines = [json.loads(line) for line in path.read_bytes().splitlines()]
+    spoken = [line for line in lines if line["type"] == "assistant" or isinstance(line["message"]["content"], list)]
+    assert (start["type"], end["type"]) == ("system", "result")
+    assert [(it["type"], it["uuid"], it["message"]) for it in messages] == [
+        (line["type"], line["uuid"], line["message"]) for line in spoken
+    ]
+    assert len(messages) > 2

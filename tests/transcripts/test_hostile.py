@@ -1,4 +1,4 @@
-"""Forty hostile ids and a farm of links: nothing is opened to write, made, renamed or removed outside of the root."""
+"""Hostile ids and a farm of links: nothing is opened to write, made, renamed or removed outside of the root."""
 
 import json
 import re
@@ -9,16 +9,14 @@ from pathlib import Path
 import pytest
 
 from agent_logger import FileStorage
+from tests.hostile import NAMES
 
 # A store that checks nothing removes what these name: so they lead no further than to the test's own folder.
 UP = 6  # folders
 IDS = [
-    *(f"{'../' * depth}{name}" for depth in range(1, UP) for name in ("etc/x", "up", "")),
-    *("{outside}/passwd", "{outside}/", "/{outside}", "~", "~/x", "$HOME/x", "`id`", "a;b", "a|b", "-rf"),
-    *("a\nb", "a\tb", "a\0b", ".", "..", "...", ".git", ".gitignore", "link", "link/x", "x" * 300, "é" * 200, "--"),
-    *("memory", "MEMORY", "tool-results", "subagents", "sessions-index.json", "a.jsonl", "a.p2", "a.jsonl.live"),
-    *("a.bodies", "\u202egpj"),
-]  # fmt: skip
+    *(name.replace("/etc/", "{outside}/") if name.startswith("/") else name for name in NAMES),
+    *("{outside}/passwd", "{outside}/", "/{outside}", "a\0b", "x" * 300, "é" * 200),
+]
 
 PROGRAM = """
 import asyncio, json, os, sys
@@ -70,7 +68,7 @@ FREE = ("/dev/null", "/dev/tty")
 
 
 @pytest.mark.needs("strace")
-def test_nothing_is_written_outside_of_the_root(tmp_path: Path) -> None:
+def test_hostile_ids_and_symlinks_write_nothing_outside_the_root(tmp_path: Path) -> None:
     project, outside, home = (tmp_path / name for name in ("project", "outside", "home"))
     root = tmp_path.joinpath(*"deeper"[:UP], "root")
     ids = [name.replace("{outside}", str(outside)) for name in IDS]
@@ -92,7 +90,6 @@ def test_nothing_is_written_outside_of_the_root(tmp_path: Path) -> None:
     assert len(written) > 200
     assert {it for it in written if not _is_inside(it, root, home) and it not in FREE} == set()
     assert [(it.name, it.read_text()) for it in outside.iterdir()] == [("kept", "kept")]
-    assert len(IDS) >= 40
 
 
 def _written(line: str) -> list[str]:
@@ -102,7 +99,5 @@ def _written(line: str) -> list[str]:
 
 
 def _is_inside(path: str, *roots: Path) -> bool:
-    real = (
-        Path(path).parent.resolve() / Path(path).name
-    )  # a link itself may be named, what it leads to may not
+    real = Path(path).parent.resolve() / Path(path).name  # a link itself may be named, what it leads to may not
     return any(root == real or root in real.parents for root in roots)

@@ -37,7 +37,7 @@ def listed(storage: FileStorage) -> Listed:
 TRUE = [(name, f"The prompt of {name}", 1) for name in "abc"]
 
 
-def test_it_says_what_a_list_tells(storage: FileStorage, tmp_path: Path) -> None:
+def test_the_index_contains_the_listed_session_data(storage: FileStorage, tmp_path: Path) -> None:
     index = json.loads(index_of(storage).read_text())
     entry = index["entries"][0]
     told = ("sessionId", "firstPrompt", "summary", "messageCount", "projectPath")
@@ -47,7 +47,7 @@ def test_it_says_what_a_list_tells(storage: FileStorage, tmp_path: Path) -> None
     assert Path(entry["fullPath"]).exists()
 
 
-def test_it_is_written_on_close_and_by_a_list_and_by_no_message(storage: FileStorage) -> None:
+def test_the_index_is_written_on_close_and_list_but_not_on_append(storage: FileStorage) -> None:
     before = index_of(storage).stat()
     for _ in range(5):
         storage.append("a", user("more"))
@@ -59,9 +59,7 @@ def test_it_is_written_on_close_and_by_a_list_and_by_no_message(storage: FileSto
     assert index_of(storage).stat() == after  # nothing has changed, so nothing is written
 
 
-def test_what_has_not_changed_is_not_read_again(
-    storage: FileStorage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unchanged_sessions_are_not_read_again(storage: FileStorage, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
     described = store._described
 
@@ -92,16 +90,14 @@ CORRUPTIONS: list[tuple[str, Callable[[bytes], bytes]]] = [
 
 
 @pytest.mark.parametrize("corrupt", [it for _, it in CORRUPTIONS], ids=[name for name, _ in CORRUPTIONS])
-def test_a_list_is_right_whatever_is_in_it_and_mends_it(
-    storage: FileStorage, corrupt: Callable[[bytes], bytes]
-) -> None:
+def test_a_list_is_correct_and_repairs_a_corrupt_index(storage: FileStorage, corrupt: Callable[[bytes], bytes]) -> None:
     good = index_of(storage).read_bytes()
     index_of(storage).write_bytes(corrupt(good))
     assert listed(storage) == TRUE
     assert index_of(storage).read_bytes() == good
 
 
-def test_a_list_is_right_whatever_bytes_have_changed(storage: FileStorage) -> None:
+def test_a_list_is_correct_after_any_bit_flip_in_the_index(storage: FileStorage) -> None:
     good = index_of(storage).read_bytes()
     rng = random.Random(7)
     for _ in range(50):
@@ -111,7 +107,7 @@ def test_a_list_is_right_whatever_bytes_have_changed(storage: FileStorage) -> No
         assert listed(storage) == TRUE, bytes(bad)
 
 
-def test_a_list_is_right_when_it_is_gone_or_cannot_be_read_or_written(storage: FileStorage) -> None:
+def test_a_list_is_correct_when_the_index_is_missing_or_unusable(storage: FileStorage) -> None:
     index_of(storage).unlink()
     assert listed(storage) == TRUE
     index_of(storage).unlink()
@@ -119,7 +115,7 @@ def test_a_list_is_right_when_it_is_gone_or_cannot_be_read_or_written(storage: F
     assert listed(storage) == TRUE
 
 
-def test_one_of_a_newer_version_is_left_alone(storage: FileStorage) -> None:
+def test_an_index_of_a_newer_version_is_not_overwritten(storage: FileStorage) -> None:
     newer = b'{"version":2,"entries":{"new":"form"},"more":1}'
     index_of(storage).write_bytes(newer)
     assert listed(storage) == TRUE
@@ -129,7 +125,7 @@ def test_one_of_a_newer_version_is_left_alone(storage: FileStorage) -> None:
     assert index_of(storage).read_bytes() == newer
 
 
-def test_sessions_that_others_removed_or_wrote_are_seen(storage: FileStorage) -> None:
+def test_sessions_removed_or_added_by_other_processes_are_listed_correctly(storage: FileStorage) -> None:
     old = index_of(storage).read_bytes()
     (storage.folder / "a.jsonl").unlink()
     other = FileStorage(storage.root, storage.cwd)
@@ -138,7 +134,7 @@ def test_sessions_that_others_removed_or_wrote_are_seen(storage: FileStorage) ->
     assert [name for name, _, _ in listed(storage)] == ["b", "c", "d"]
 
 
-def test_a_file_put_in_the_place_of_another_is_seen(storage: FileStorage) -> None:
+def test_a_replaced_session_file_is_read_again(storage: FileStorage) -> None:
     a = storage.folder / "a.jsonl"
     times = a.stat()
     data = a.read_bytes().replace(b"prompt of a", b"prompt of z")
@@ -148,7 +144,7 @@ def test_a_file_put_in_the_place_of_another_is_seen(storage: FileStorage) -> Non
     assert listed(storage)[0][1] == "The prompt of z"
 
 
-def test_a_folder_that_was_moved_is_listed_where_it_is(storage: FileStorage, tmp_path: Path) -> None:
+def test_a_moved_folder_is_listed_at_its_new_path(storage: FileStorage, tmp_path: Path) -> None:
     storage.root.rename(tmp_path / "moved")
     moved = FileStorage(tmp_path / "moved", tmp_path)
     assert listed(moved) == TRUE
@@ -156,7 +152,7 @@ def test_a_folder_that_was_moved_is_listed_where_it_is(storage: FileStorage, tmp
     assert all(Path(path).exists() for path in paths)
 
 
-def test_lists_of_many_at_once_are_right(storage: FileStorage) -> None:
+def test_concurrent_lists_are_correct(storage: FileStorage) -> None:
     wrong: list[object] = []
 
     def work(number: int) -> None:
@@ -185,14 +181,14 @@ def test_lists_of_many_at_once_are_right(storage: FileStorage) -> None:
     ]
 
 
-def test_no_session_takes_its_place(storage: FileStorage) -> None:
+def test_a_session_named_like_the_index_does_not_overwrite_the_index(storage: FileStorage) -> None:
     block = {"type": "tool_result", "tool_use_id": "t", "content": "x" * 40_000}
     storage.append("sessions-index.json", {"type": "user", "message": {"role": "user", "content": [block]}})
     storage.close()
     assert len(json.loads(index_of(storage).read_text())["entries"]) == 4
 
 
-def test_projects_whose_folders_have_one_name_are_told_apart(tmp_path: Path) -> None:
+def test_projects_that_share_a_folder_name_are_listed_separately(tmp_path: Path) -> None:
     root = tmp_path / "root"
     for name in ("a_b", "a-b"):
         (tmp_path / name).mkdir()

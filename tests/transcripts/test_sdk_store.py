@@ -35,9 +35,7 @@ def store(tmp_path: Path) -> AgentLoggerSessionStore:
     return AgentLoggerSessionStore(FileStorage(tmp_path / "root", tmp_path))
 
 
-def appended(
-    store: AgentLoggerSessionStore, entries: list[dict[str, Any]], **key: Any
-) -> list[dict[str, Any]] | None:
+def appended(store: AgentLoggerSessionStore, entries: list[dict[str, Any]], **key: Any) -> list[dict[str, Any]] | None:
     wanted = {**KEY, **key}
     asyncio.run(store.append(wanted, entries))
     return asyncio.run(store.load(wanted))
@@ -47,7 +45,7 @@ def appended(
 
 
 @pytest.mark.needs("claude_agent_sdk")
-def test_the_sdk_s_own_suite_holds_with_nothing_skipped(tmp_path: Path) -> None:
+def test_the_sdk_conformance_suite_passes_without_skips(tmp_path: Path) -> None:
     testing = pytest.importorskip("claude_agent_sdk.testing")
     protocol = pytest.importorskip("claude_agent_sdk").SessionStore
     numbers = count()
@@ -56,9 +54,7 @@ def test_the_sdk_s_own_suite_holds_with_nothing_skipped(tmp_path: Path) -> None:
             lambda: AgentLoggerSessionStore(FileStorage(tmp_path / str(next(numbers)), tmp_path))
         )
     )
-    methods = [
-        name for name, _ in inspect.getmembers(protocol, inspect.isfunction) if not name.startswith("_")
-    ]
+    methods = [name for name, _ in inspect.getmembers(protocol, inspect.isfunction) if not name.startswith("_")]
     assert len(methods) == 6
     assert all(name in vars(AgentLoggerSessionStore) for name in methods)
     assert next(numbers) == 15  # one to see what there is, and one for each of the 14
@@ -66,16 +62,12 @@ def test_the_sdk_s_own_suite_holds_with_nothing_skipped(tmp_path: Path) -> None:
 
 # ---------------------------------------------------------------- what comes back
 
-ENTRIES = st.builds(
-    lambda kind, rest: {**rest, "type": kind}, TYPES, st.dictionaries(st.text(), JSON, max_size=4)
-)
+ENTRIES = st.builds(lambda kind, rest: {**rest, "type": kind}, TYPES, st.dictionaries(st.text(), JSON, max_size=4))
 
 
 @settings(max_examples=40, deadline=None)
 @given(batches=st.lists(st.lists(ENTRIES, max_size=4), min_size=1, max_size=3))
-def test_any_entry_comes_back_equal(
-    tmp_path_factory: pytest.TempPathFactory, batches: list[list[dict[str, Any]]]
-) -> None:
+def test_any_entries_round_trip(tmp_path_factory: pytest.TempPathFactory, batches: list[list[dict[str, Any]]]) -> None:
     root = tmp_path_factory.mktemp("root")
     store = AgentLoggerSessionStore(FileStorage(root, root))
     for batch in batches:
@@ -85,7 +77,7 @@ def test_any_entry_comes_back_equal(
     assert asyncio.run(again.load(KEY)) == (wanted or None)
 
 
-def test_entries_are_stored_word_for_word(store: AgentLoggerSessionStore, tmp_path: Path) -> None:
+def test_entries_are_stored_verbatim(store: AgentLoggerSessionStore, tmp_path: Path) -> None:
     entries: list[dict[str, Any]] = [
         {"type": "user", "z": 1, "a": "x" * 100_000, "persistedOutputs": []},
         {"type": "ai-title", "aiTitle": "t"},
@@ -98,19 +90,19 @@ def test_entries_are_stored_word_for_word(store: AgentLoggerSessionStore, tmp_pa
     assert not (folder / KEY["session_id"]).exists()  # no side files
 
 
-def test_an_entry_that_is_given_again_is_there_once(store: AgentLoggerSessionStore) -> None:
+def test_an_entry_with_a_repeated_uuid_is_stored_once(store: AgentLoggerSessionStore) -> None:
     entry, title = {"type": "user", "uuid": "u1"}, {"type": "ai-title"}
     appended(store, [entry, title])
     assert appended(store, [entry, title]) == [entry, title, title]
 
 
 @pytest.mark.parametrize("size", [100, 5 << 20, 17 << 20], ids=["short", "5 MB", "17 MB"])
-def test_batches_of_any_size_come_back(store: AgentLoggerSessionStore, size: int) -> None:
+def test_batches_of_any_size_round_trip(store: AgentLoggerSessionStore, size: int) -> None:
     entries = [{"type": "user", "uuid": f"u{number}", "text": "x" * size} for number in range(2)]
     assert appended(store, entries) == entries
 
 
-def test_a_disk_that_fails_is_said_so_that_the_sdk_tries_again(
+def test_a_failing_disk_raises_and_a_retry_stores_the_entries_once(
     store: AgentLoggerSessionStore, tmp_path: Path
 ) -> None:
     projects = tmp_path / "root" / "projects"
@@ -139,7 +131,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("field", ["project_key", "session_id", "subpath"])
-def test_hostile_keys_stay_apart_and_inside(tmp_path: Path, field: str) -> None:
+def test_hostile_keys_stay_separate_and_inside_the_root(tmp_path: Path, field: str) -> None:
     root = tmp_path / "in" / "root"
     store = AgentLoggerSessionStore(FileStorage(root, tmp_path))
     keys = [{**KEY, field: name} for name in HOSTILE if name or field != "subpath"]
@@ -147,9 +139,7 @@ def test_hostile_keys_stay_apart_and_inside(tmp_path: Path, field: str) -> None:
         asyncio.run(store.append(key, [{"type": "user", "n": number}]))
     for number, key in enumerate(keys):
         assert asyncio.run(store.load(key)) == [{"type": "user", "n": number}]
-    outside = {
-        path for path in tmp_path.rglob("*") if root not in (path, *path.parents) and path != root.parent
-    }
+    outside = {path for path in tmp_path.rglob("*") if root not in (path, *path.parents) and path != root.parent}
     assert {it for it in outside if tmp_path / "home" not in (it, *it.parents)} == set()
     if field == "session_id":
         assert sorted(it["session_id"] for it in asyncio.run(store.list_sessions("-work"))) == sorted(HOSTILE)
@@ -164,7 +154,7 @@ def test_hostile_keys_stay_apart_and_inside(tmp_path: Path, field: str) -> None:
 @pytest.mark.parametrize(
     "below", ["", KEY["session_id"], f"{KEY['session_id']}/subagents"], ids=["project", "session", "agents"]
 )
-def test_nothing_is_read_written_or_removed_through_a_link(tmp_path: Path, below: str) -> None:
+def test_nothing_is_read_written_or_removed_through_a_symlink(tmp_path: Path, below: str) -> None:
     outside = AgentLoggerSessionStore(FileStorage(tmp_path / "outside", tmp_path))
     secret = [{"type": "user", "secret": True}]
     appended(outside, secret)
@@ -183,23 +173,21 @@ def test_nothing_is_read_written_or_removed_through_a_link(tmp_path: Path, below
     assert asyncio.run(outside.load(key)) == secret
 
 
-def test_deleting_what_lies_below_leaves_what_lies_below_that(store: AgentLoggerSessionStore) -> None:
+def test_deleting_a_subpath_keeps_deeper_subpaths(store: AgentLoggerSessionStore) -> None:
     for subpath in ("subagents/agent-1", "subagents/agent-1/deeper"):
         appended(store, [{"type": "user"}], subpath=subpath)
     asyncio.run(store.delete({**KEY, "subpath": "subagents/agent-1"}))
     assert asyncio.run(store.list_subkeys(KEY)) == ["subagents/agent-1/deeper"]
 
 
-def test_more_logs_than_are_held_open(
+def test_the_store_handles_more_logs_than_it_keeps_open(
     store: AgentLoggerSessionStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("agent_logger.transcripts.sdk_store.MOST_OPEN", 3)
     for turn in range(2):
         for number in range(10):
             appended(store, [{"type": "user", "uuid": f"{turn}"}], session_id=f"s{number}")
-    assert [
-        len(asyncio.run(store.load({**KEY, "session_id": f"s{number}"})) or []) for number in range(10)
-    ] == [2] * 10
+    assert [len(asyncio.run(store.load({**KEY, "session_id": f"s{number}"})) or []) for number in range(10)] == [2] * 10
 
 
 # ---------------------------------------------------------------- what was recorded of a real session
@@ -223,7 +211,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda it: "-".join((it.parts[-7], it.parts[-6], it.stem[:8])))
-def test_a_session_of_the_client_is_the_same_session(
+def test_a_stored_client_session_reads_the_same_as_its_transcript(
     store: AgentLoggerSessionStore, tmp_path: Path, path: Path
 ) -> None:
     beside = path.with_suffix("") / "tool-results"
@@ -235,7 +223,7 @@ def test_a_session_of_the_client_is_the_same_session(
     assert read_session(log.path) == read_session(path)
 
 
-def test_there_are_sessions_to_try_it_with() -> None:
+def test_sample_sessions_with_sub_agents_exist() -> None:
     assert len(FILES) > 40
     assert sum(len(list(recorded(path))) > 1 for path in FILES) > 2
 
@@ -264,7 +252,7 @@ def without_files_of_the_client(sandbox: Sandbox) -> None:
     [("hello_repeat", "Remember BANANA"), ("subagent", "Use two agents, then tell me.")],
     ids=["a conversation", "with sub-agents"],
 )
-def test_a_session_is_resumed_from_the_store_alone(sandbox: Sandbox, scenario: str, prompt: str) -> None:
+def test_a_session_is_resumed_from_the_store_without_client_files(sandbox: Sandbox, scenario: str, prompt: str) -> None:
     with FakeAPI(SCENARIOS / f"{scenario}.json", {"CWD": str(sandbox.project)}) as api:
         session = ask(sandbox, api.url, prompt)
         asked = len(api.calls)

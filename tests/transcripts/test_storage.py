@@ -58,13 +58,65 @@ def result(text: Any, tool: str = "t1", **more: Any) -> dict[str, Any]:
 
 # ---------------------------------------------------------------- one suite over both
 
+STORAGES: dict[str, Callable[[Path], FileStorage | InMemoryStorage]] = {
+    "files": lambda folder: FileStorage(folder / "root", folder, agent="mine", version="1.4"),
+    "memory": lambda folder: InMemoryStorage(folder, agent="mine", version="1.4"),
+}
 
-def test_files_keep_every_contract(tmp_path: Path) -> None:
+
+@pytest.mark.parametrize("make", STORAGES.values(), ids=STORAGES)
+def test_either_storage_can_be_used_as_the_other(
+    make: Callable[[Path], FileStorage | InMemoryStorage], tmp_path: Path
+) -> None:
+    with make(tmp_path) as storage:
+        assert isinstance(storage, SessionStorage)
+        storage.append("s", user("Why is it slow?"))
+        storage.append("t", user("Titled"))
+        storage.append("t", {"type": "ai-title", "aiTitle": "A title"})
+        storage.close("s")
+        assert {it.id: it.summary for it in storage.list()} == {"s": "Why is it slow?", "t": "A title"}
+        assert storage.read_memory() == storage.read_memory(tmp_path / "other") == ""
+        storage.write_memory("Use tabs.")
+        storage.write_memory("Use spaces.", tmp_path / "other")
+        assert (storage.read_memory(), storage.read_memory(tmp_path)) == ("Use tabs.", "Use tabs.")
+        assert storage.read_memory(tmp_path / "other") == "Use spaces."
+        assert storage.lost == 0
+    storage.append("s", user("And now?"))  # after the end of the block
+    storage.close()
+    storage.close()
+    messages = storage.load("s") or []
+    assert [(it["message"]["content"], it["version"]) for it in messages] == [
+        ("Why is it slow?", "1.4"),
+        ("And now?", "1.4"),
+    ]
+    assert [it.message_count for it in storage.list()] == [2, 2]
+
+
+@pytest.mark.needs("jsonschema")
+def test_the_schema_accepts_every_line_of_a_transcript(storage: FileStorage) -> None:
+    schema = json.loads((Path(agent_logger.__file__).parent / "schemas/transcript-log.json").read_text())
+    validator = pytest.importorskip("jsonschema").Draft202012Validator(schema)
+    for message in (user("one"), assistant("two", usage={"input_tokens": 1}), result("x" * 40_000), {"type": "odd"}):
+        storage.append("s", message)
+    storage.append("s", {"type": "session_header", "v": 1, "id": "another"})  # somebody's message all the same
+    storage.close()
+    for line in lines(storage):
+        validator.validate(line)
+    assert len(lines(storage)) == 7
+    assert not validator.is_valid({"no": "type"}) and not validator.is_valid({"type": "session_header"})
+
+
+def test_a_storage_in_memory_has_every_public_name_of_one_in_files() -> None:
+    public = {name for name in dir(FileStorage) if not name.startswith("_")} - {"after_fork"}
+    assert public <= set(dir(InMemoryStorage())), "beside `root` and `folder`, which are files"
+
+
+def test_file_storage_passes_the_conformance_suite(tmp_path: Path) -> None:
     numbers = count()
     run_storage_conformance(lambda: FileStorage(tmp_path / str(next(numbers)), tmp_path))
 
 
-def test_memory_keeps_every_contract() -> None:
+def test_in_memory_storage_passes_the_conformance_suite() -> None:
     run_storage_conformance(InMemoryStorage)
 
 
@@ -84,7 +136,7 @@ class _Careless(InMemoryStorage):
 
 
 @pytest.mark.parametrize("broken", [_Forgetful, _Late, _Careless])
-def test_the_suite_finds_what_is_broken(broken: Callable[[], SessionStorage]) -> None:
+def test_the_conformance_suite_detects_broken_storages(broken: Callable[[], SessionStorage]) -> None:
     with pytest.raises(AssertionError):
         run_storage_conformance(broken)
 
@@ -94,22 +146,18 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
     max_leaves=12,
 )
-TYPES = st.sampled_from(
-    ["user", "assistant", "progress", "part", "gap", "verbatim", "session_header", "large", "x"]
-)
+TYPES = st.sampled_from(["user", "assistant", "progress", "part", "gap", "verbatim", "session_header", "large", "x"])
 OWN = ("sessionId", "session_id", "persistedOutputs", "type")
 MESSAGES = st.builds(
     lambda kind, rest: {"type": kind, **{key: it for key, it in rest.items() if key not in OWN}},
     TYPES,
-    st.dictionaries(
-        st.text() | st.sampled_from(["message", "uuid", "v", "timestamp", "cwd", "parentUuid"]), JSON
-    ),
+    st.dictionaries(st.text() | st.sampled_from(["message", "uuid", "v", "timestamp", "cwd", "parentUuid"]), JSON),
 )
 
 
 @settings(max_examples=40, deadline=None)
 @given(messages=st.lists(MESSAGES, min_size=1, max_size=4))
-def test_any_message_comes_back_the_same_from_files_and_from_memory(
+def test_any_message_round_trips_in_both_storages(
     tmp_path_factory: pytest.TempPathFactory, messages: list[dict[str, Any]]
 ) -> None:
     root = tmp_path_factory.mktemp("root")
@@ -119,9 +167,7 @@ def test_any_message_comes_back_the_same_from_files_and_from_memory(
             assert storage.append("s", message)
         for line, message in zip(storage.load("s") or [], messages, strict=True):
             model = {"model", "usage", "stop_reason"} if message["type"] == "assistant" else set()
-            told = {
-                key: it for key, it in message.items() if it is not None and key not in model | {"message"}
-            }
+            told = {key: it for key, it in message.items() if it is not None and key not in model | {"message"}}
             assert {key: line[key] for key in told} == told
         assert [it.message_count for it in storage.list()] == [len(messages)]
     UPKEEP.finish()
@@ -143,7 +189,7 @@ def test_a_transcript_begins_with_a_header_that_never_changes(storage: FileStora
     assert {"log", "part", "machine", "writer", "created"} <= first.keys()
 
 
-def test_a_header_says_who_writes(tmp_path: Path) -> None:
+def test_a_header_names_agent_version_and_model(tmp_path: Path) -> None:
     storage = FileStorage(tmp_path, tmp_path, agent="mine", version="7")
     storage.append("s", assistant("hi", model="m-1"))
     header, message = lines(storage)
@@ -166,13 +212,13 @@ def test_each_message_is_one_write_of_one_line(storage: FileStorage, monkeypatch
     assert written[0].endswith(b"\n")
 
 
-def test_the_folder_has_the_name_the_client_would_give_it(storage: FileStorage, project: Path) -> None:
+def test_the_project_folder_is_named_as_by_claude_code(storage: FileStorage, project: Path) -> None:
     storage.append("s", user("one"))
     assert storage.folder == storage.root / "projects" / project_folders(project)[0]
     assert (storage.folder / "s.jsonl").exists()
 
 
-def test_appending_never_rewrites(storage: FileStorage) -> None:
+def test_appending_never_rewrites_existing_bytes(storage: FileStorage) -> None:
     path = storage.folder / "s.jsonl"
     before = b""
     for number in range(20):
@@ -183,9 +229,7 @@ def test_appending_never_rewrites(storage: FileStorage) -> None:
         before = after
 
 
-def test_a_session_goes_on_in_its_own_project_wherever_it_is_resumed(
-    storage: FileStorage, tmp_path: Path
-) -> None:
+def test_a_session_resumed_elsewhere_stays_in_its_project_folder(storage: FileStorage, tmp_path: Path) -> None:
     storage.append("s", user("one"))
     storage.close()
     elsewhere = FileStorage(storage.root, tmp_path)
@@ -196,7 +240,7 @@ def test_a_session_goes_on_in_its_own_project_wherever_it_is_resumed(
     assert [it["type"] for it in lines(storage)].count("session_header") == 1
 
 
-def test_a_long_session_is_resumed_behind_its_last_message(storage: FileStorage) -> None:
+def test_a_resumed_long_session_continues_from_its_last_message(storage: FileStorage) -> None:
     for number in range(300):
         storage.append("s", user("x" * 1_000, uuid=f"u{number}", permissionMode="plan"))
     storage.close()
@@ -207,7 +251,7 @@ def test_a_long_session_is_resumed_behind_its_last_message(storage: FileStorage)
 
 
 @pytest.mark.needs("claude_agent_sdk")
-def test_a_message_object_of_the_sdk_is_a_message(storage: FileStorage) -> None:
+def test_an_sdk_message_object_can_be_appended(storage: FileStorage) -> None:
     sdk = pytest.importorskip("claude_agent_sdk")
     text = sdk.TextBlock(text="Hello")
     storage.append("s", sdk.AssistantMessage(content=[text], model="claude-x", usage={"output_tokens": 3}))
@@ -217,13 +261,11 @@ def test_a_message_object_of_the_sdk_is_a_message(storage: FileStorage) -> None:
     assert (line["message"]["model"], line["message"]["usage"]) == ("claude-x", {"output_tokens": 3})
 
 
-def test_our_commands_see_the_session(storage: FileStorage) -> None:
+def test_a_stored_session_is_readable_by_read_session(storage: FileStorage) -> None:
     storage.append("s", user("Why?"))
     use = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "ls"}}
     inner = {"role": "assistant", "id": "msg_01abcdefghijklmnop", "content": [use]}
-    storage.append(
-        "s", {"type": "assistant", "message": inner, "usage": {"input_tokens": 1, "output_tokens": 2}}
-    )
+    storage.append("s", {"type": "assistant", "message": inner, "usage": {"input_tokens": 1, "output_tokens": 2}})
     storage.append("s", result("y" * 40_000))
     session = read_session(storage.folder / "s.jsonl")
     assert (session.id, session.title, session.project) == ("s", "Why?", storage.cwd)
@@ -234,7 +276,7 @@ def test_our_commands_see_the_session(storage: FileStorage) -> None:
 
 
 @pytest.mark.parametrize("elsewhere", [False, True], ids=["in our home", "in a folder of its own"])
-def test_ls_and_show_know_it(tmp_path: Path, elsewhere: bool) -> None:
+def test_ls_and_show_find_a_stored_session(tmp_path: Path, elsewhere: bool) -> None:
     environment = {
         "HOME": str(tmp_path),
         "PATH": os.environ["PATH"],
@@ -269,7 +311,7 @@ USAGES = [
 
 @pytest.mark.parametrize("beside", [False, True], ids=["in the message", "beside it"])
 @pytest.mark.parametrize(("usage", "expected"), USAGES, ids=str)
-def test_usage_is_read_in_both_spellings_and_what_is_not_understood_has_no_price(
+def test_usage_is_read_in_both_spellings_and_unknown_usage_has_no_price(
     tmp_path: Path, usage: object, expected: tuple[object, ...], beside: bool
 ) -> None:
     told = {"model": "claude-haiku-4-5", "usage": usage, "stopReason": "end_turn"}
@@ -295,7 +337,7 @@ def test_usage_is_read_in_both_spellings_and_what_is_not_understood_has_no_price
     assert tuple(listed[name] for name in names) == expected
 
 
-def test_a_sealed_session_is_loaded_listed_and_gone_on_with(storage: FileStorage) -> None:
+def test_a_sealed_session_can_be_listed_loaded_and_continued(storage: FileStorage) -> None:
     storage.append("s", user("one"))
     storage.close()
     UPKEEP.finish()
@@ -306,7 +348,7 @@ def test_a_sealed_session_is_loaded_listed_and_gone_on_with(storage: FileStorage
     assert second["parentUuid"] == first["uuid"]
 
 
-def test_what_two_wrote_at_once_is_loaded_in_the_order_of_time(storage: FileStorage) -> None:
+def test_messages_of_two_concurrent_writers_are_loaded_in_time_order(storage: FileStorage) -> None:
     both = [storage, FileStorage(storage.root, storage.cwd)]
     for number in range(6):
         both[number % 2].append("s", user(f"{number}"))
@@ -319,7 +361,7 @@ def test_what_two_wrote_at_once_is_loaded_in_the_order_of_time(storage: FileStor
 # ---------------------------------------------------------------- long results
 
 
-def test_a_long_result_is_whole_in_a_file_and_begins_in_the_line(storage: FileStorage) -> None:
+def test_a_long_tool_result_is_stored_in_a_file_and_previewed_in_the_line(storage: FileStorage) -> None:
     text = "é\n" * 20_000
     storage.append("s", result(text, "toolu_1"))
     file = storage.folder / "s" / "tool-results" / "toolu_1.txt"
@@ -340,9 +382,7 @@ def test_a_side_file_is_synced_before_the_line_that_names_it(
     storage.append("s", user("one"))
     UPKEEP.finish()
     synced: list[str] = []
-    monkeypatch.setattr(
-        platform, "sync", lambda fd: synced.append(Path(os.readlink(f"/proc/self/fd/{fd}")).name)
-    )
+    monkeypatch.setattr(platform, "sync", lambda fd: synced.append(Path(os.readlink(f"/proc/self/fd/{fd}")).name))
     with UPKEEP._working:  # the upkeep's own thread waits
         storage.append("s", result("x" * 40_000))
     UPKEEP.finish()
@@ -350,15 +390,13 @@ def test_a_side_file_is_synced_before_the_line_that_names_it(
 
 
 @pytest.mark.parametrize("size", [29_999, 30_000, 30_001])
-def test_a_result_goes_to_a_file_from_30_001_characters_on(storage: FileStorage, size: int) -> None:
+def test_a_tool_result_over_30_000_characters_goes_to_a_file(storage: FileStorage, size: int) -> None:
     storage.append("s", result("x" * size))
     assert (storage.folder / "s" / "tool-results").exists() == (size > 30_000)
-    assert (
-        storage.load("s") and (storage.load("s") or [])[0]["message"]["content"][0]["content"] == "x" * size
-    )
+    assert storage.load("s") and (storage.load("s") or [])[0]["message"]["content"][0]["content"] == "x" * size
 
 
-def test_a_result_whose_file_is_gone_or_changed_is_what_the_line_says(storage: FileStorage) -> None:
+def test_a_tool_result_with_a_missing_or_changed_file_loads_the_preview(storage: FileStorage) -> None:
     for tool in ("gone", "changed"):
         storage.append("s", result("x" * 40_000, tool))
     folder = storage.folder / "s" / "tool-results"
@@ -368,10 +406,8 @@ def test_a_result_whose_file_is_gone_or_changed_is_what_the_line_says(storage: F
         assert message["message"]["content"][0]["content"].startswith("<persisted-output>")
 
 
-@pytest.mark.parametrize(
-    "file", ["/etc/passwd", "tool-results/../../x", "../t.jsonl", "tool-results/link.txt"]
-)
-def test_a_line_leads_to_no_file_of_others(storage: FileStorage, tmp_path: Path, file: str) -> None:
+@pytest.mark.parametrize("file", ["/etc/passwd", "tool-results/../../x", "../t.jsonl", "tool-results/link.txt"])
+def test_a_line_cannot_reference_a_file_outside_its_session(storage: FileStorage, tmp_path: Path, file: str) -> None:
     storage.append("s", result("x" * 40_000))
     secret = tmp_path / "secret"
     secret.write_text("s" * 40_000)
@@ -381,12 +417,12 @@ def test_a_line_leads_to_no_file_of_others(storage: FileStorage, tmp_path: Path,
     assert "ssss" not in json.dumps(storage.load("s"))
 
 
-def test_the_mark_of_a_side_file_cannot_be_said_by_a_message(storage: FileStorage) -> None:
+def test_a_message_with_the_side_file_field_is_rejected(storage: FileStorage) -> None:
     with pytest.raises(ValueError, match="persistedOutputs"):
         storage.append("s", user("one", persistedOutputs=[]))
 
 
-def test_a_result_stays_in_its_line_where_no_file_can_be_written(storage: FileStorage) -> None:
+def test_a_long_tool_result_stays_in_its_line_if_no_file_can_be_written(storage: FileStorage) -> None:
     storage.append("s", user("one"))
     (storage.folder / "s").write_text("a file where the folder should be")
     assert storage.append("s", result("x" * 40_000))
@@ -396,7 +432,7 @@ def test_a_result_stays_in_its_line_where_no_file_can_be_written(storage: FileSt
 # ---------------------------------------------------------------- beside the sessions
 
 
-def test_what_people_typed_is_remembered_over_all_sessions(storage: FileStorage) -> None:
+def test_user_prompts_of_all_sessions_are_in_the_history_file(storage: FileStorage) -> None:
     storage.append("a", user("First"))
     storage.append("a", assistant("no"))
     storage.append("a", result("no"))
@@ -411,7 +447,7 @@ def test_what_people_typed_is_remembered_over_all_sessions(storage: FileStorage)
     assert said[0].keys() == {"display", "pastedContents", "timestamp", "project", "sessionId"}
 
 
-def test_memory_is_a_project_s(storage: FileStorage, tmp_path: Path) -> None:
+def test_memory_is_stored_per_project(storage: FileStorage, tmp_path: Path) -> None:
     assert storage.read_memory() == ""
     storage.write_memory("- tea, not coffee\n")
     assert storage.read_memory() == "- tea, not coffee\n"
@@ -423,14 +459,14 @@ def test_memory_is_a_project_s(storage: FileStorage, tmp_path: Path) -> None:
     assert storage.read_memory() == "- tea, not coffee\n"
 
 
-def test_the_name_that_an_id_is_kept_under_is_no_way_to_it(storage: FileStorage) -> None:
+def test_the_file_name_of_a_hashed_id_is_a_different_session_id(storage: FileStorage) -> None:
     storage.append("../up", user("one"))
     (path,) = storage.folder.glob("*.jsonl")
     storage.append(path.stem, user("two"))
     assert [len(storage.load(it) or []) for it in ("../up", path.stem)] == [1, 1]
 
 
-def test_memory_is_not_written_through_a_link(storage: FileStorage, tmp_path: Path) -> None:
+def test_memory_is_not_written_through_a_symlink(storage: FileStorage, tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
     storage.folder.mkdir(parents=True)
     (storage.folder / "memory").symlink_to(tmp_path / "outside")
@@ -439,7 +475,7 @@ def test_memory_is_not_written_through_a_link(storage: FileStorage, tmp_path: Pa
     assert list((tmp_path / "outside").iterdir()) == []
 
 
-def test_no_session_is_written_or_read_through_a_link(tmp_path: Path) -> None:
+def test_no_session_is_read_written_or_deleted_through_a_symlink(tmp_path: Path) -> None:
     outside = FileStorage(tmp_path / "outside", tmp_path)
     outside.append("s", user("secret"))
     storage = FileStorage(tmp_path / "root", tmp_path)
@@ -454,7 +490,7 @@ def test_no_session_is_written_or_read_through_a_link(tmp_path: Path) -> None:
     assert sorted(it.name for it in outside.folder.glob("*.jsonl")) == ["s.jsonl"]
 
 
-def test_deleting_leaves_nothing_of_the_session(storage: FileStorage) -> None:
+def test_deleting_a_session_removes_all_its_files(storage: FileStorage) -> None:
     storage.append("s", result("x" * 40_000))
     storage.append("s", {"type": "x", "long": "y" * (17 << 20)})
     assert len((storage.load("s") or [])[1]["long"]) == 17 << 20
@@ -470,7 +506,7 @@ def summary(storage: FileStorage) -> tuple[str, str] | None:
     return (found[-1]["by"], found[-1]["summary"]) if found else None
 
 
-def test_a_session_is_summed_up_by_its_first_prompt_and_files(storage: FileStorage) -> None:
+def test_a_summary_consists_of_the_first_prompt_and_the_files(storage: FileStorage) -> None:
     storage.append("s", user("Fix the\ntimer"))
     use = {"type": "tool_use", "id": "t1", "name": "Edit", "input": {"file_path": "/work/timer.py"}}
     storage.append("s", {"type": "assistant", "message": {"role": "assistant", "content": [use]}})
@@ -482,7 +518,7 @@ def test_a_session_is_summed_up_by_its_first_prompt_and_files(storage: FileStora
     assert storage.list()[0].message_count == len(storage.load("s") or []) == 2
 
 
-def test_the_client_s_title_comes_first(storage: FileStorage) -> None:
+def test_the_title_of_the_client_is_preferred_as_summary(storage: FileStorage) -> None:
     storage.append("s", user("Fix it"))
     storage.append("s", {"type": "ai-title", "aiTitle": "The timer"})
     storage.close()
@@ -514,7 +550,7 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize(("command", "expected"), COMMANDS)
-def test_a_command_may_sum_it_up(
+def test_a_summary_command_may_write_the_summary(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, expected: tuple[str, str]
 ) -> None:
     monkeypatch.setenv("AGENT_LOGGER_SUMMARY_COMMAND", command)
@@ -534,7 +570,7 @@ def test_a_command_may_sum_it_up(
 # ---------------------------------------------------------------- branches
 
 
-def test_the_branch_is_told_without_a_process(tmp_path: Path, project: Path) -> None:
+def test_the_git_branch_is_read_without_a_subprocess(tmp_path: Path, project: Path) -> None:
     deep = project / "a" / "b"
     deep.mkdir(parents=True)
     tree, git = tmp_path / "tree", project / ".git" / "worktrees" / "tree"
@@ -551,9 +587,9 @@ def test_the_branch_is_told_without_a_process(tmp_path: Path, project: Path) -> 
     assert [it.get("gitBranch") for it in storage.load("s") or []] == ["feature/tea", "other", "HEAD", None]
 
 
-def test_nothing_of_the_sdk_is_imported() -> None:
+def test_the_storage_modules_do_not_import_the_sdk() -> None:
     modules = "agent_logger.transcripts.storage, agent_logger.transcripts.testing"
     program = f"import sys, {modules}; sys.exit('claude_agent_sdk' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
-    assert {"FileStorage", "InMemoryStorage", "SessionStorage"} <= set(agent_logger.__all__)
+    assert {"FileStorage", "InMemoryStorage", "SessionStorage"} <= set(dir(agent_logger))
     assert issubclass(FileStorage, Transcripts)

@@ -46,9 +46,7 @@ class Checked(HTMLParser):
         self._data: list[str] = []
         self.links: list[str] = []
         self.classes: set[str] = set()
-        self.feed(
-            html.encode("utf-8", "surrogatepass").decode("utf-8", "surrogatepass")
-        )  # a plain text, no Markup
+        self.feed(html.encode("utf-8", "surrogatepass").decode("utf-8", "surrogatepass"))  # a plain text, no Markup
         self.close()
         assert self.open == []
 
@@ -70,6 +68,11 @@ class Checked(HTMLParser):
         self.classes |= set((given.get("class") or "").split())
         if tag not in VOID:
             self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """`<br />` and `<hr />`, as Markdown's line breaks and rules are written; nothing else ends so."""
+        assert tag in VOID, tag
+        self.handle_starttag(tag, attrs)
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open and self.open.pop() == tag, tag

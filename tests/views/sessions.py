@@ -28,9 +28,7 @@ def turn(number: int, blocks: Sequence[Block], thread: str = MAIN, **more: Any) 
     )
 
 
-def call(
-    number: int, name: str | None, given: Any, result: str | None, *, is_error: bool = False
-) -> list[Block]:
+def call(number: int, name: str | None, given: Any, result: str | None, *, is_error: bool = False) -> list[Block]:
     at = START + timedelta(seconds=number)
     use = Block(kind="tool_use", id=f"toolu_01{number:022}", name=name, input=given, at=at)
     answer = Block(
@@ -72,9 +70,7 @@ def with_agents() -> Session:
     ]
     ids = {"a": 1, "b": 2, "c": 9, "d": 8}
     agents = [
-        SubAgent(
-            thread=f"agent:{name}", tool_use_id=f"toolu_01{number:022}", kind="Explore", description=name
-        )
+        SubAgent(thread=f"agent:{name}", tool_use_id=f"toolu_01{number:022}", kind="Explore", description=name)
         for name, number in ids.items()
     ]
     return Session(

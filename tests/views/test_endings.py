@@ -18,7 +18,7 @@ from agent_logger.views.endings import Ending, exchange_ending, turn_ending
         *((it, Ending(it, is_bad=False)) for it in ("pause_turn", "of_next_year")),
     ],
 )
-def test_a_response_that_ended_as_most_do_has_no_remark(reason: str | None, ending: Ending | None) -> None:
+def test_a_response_with_a_normal_stop_reason_has_no_remark(reason: str | None, ending: Ending | None) -> None:
     assert turn_ending(Turn(message_id="m", stop_reason=reason)) == ending
 
 
@@ -29,12 +29,12 @@ def test_a_response_that_ended_as_most_do_has_no_remark(reason: str | None, endi
         (False, None, Ending("in flight", is_bad=False)),
         (False, "input", Ending("ended by the next input", is_bad=False)),
         (False, "lost", None),
-        (False, "cut", Ending("cut: not complete", is_bad=True)),
-        (False, "failed", Ending("failed: not complete", is_bad=True)),
-        (False, "exit code 1", Ending("exit code 1: not complete", is_bad=True)),
+        (False, "cut", Ending("incomplete (cut)", is_bad=True)),
+        (False, "failed", Ending("incomplete (failed)", is_bad=True)),
+        (False, "exit code 1", Ending("incomplete (exit code 1)", is_bad=True)),
     ],
 )
-def test_an_exchange_is_warned_of_when_something_went_wrong(
+def test_an_exchange_that_ended_abnormally_has_a_warning(
     complete: bool, reason: str | None, ending: Ending | None
 ) -> None:
     assert exchange_ending(Exchange(number=1, complete=complete, end_reason=reason)) == ending

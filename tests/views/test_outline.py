@@ -36,10 +36,7 @@ def tree(turns: Iterable[NumberedTurn]) -> list[object]:
     for it in turns:
         found.append(it.number)
         found += [
-            {agent.name: tree(agent.turns)}
-            for part in it.parts()
-            if isinstance(part, ToolUse)
-            for agent in part.agents
+            {agent.name: tree(agent.turns)} for part in it.parts() if isinstance(part, ToolUse) for agent in part.agents
         ]
     return found
 
@@ -48,7 +45,7 @@ def names(agents: Iterable[AgentWork]) -> list[str]:
     return [agent.name for agent in agents]
 
 
-def test_agents_stand_under_their_call_and_every_turn_once() -> None:
+def test_agents_are_nested_under_their_call_and_every_turn_appears_once() -> None:
     first, second = chapters(with_agents())
     assert tree(first.turns) == [0, {"Explore: a": [1, {"Explore: b": [2]}]}, 3]
     assert first.agents == ()
@@ -57,7 +54,7 @@ def test_agents_stand_under_their_call_and_every_turn_once() -> None:
     assert [tree(agent.turns) for agent in second.agents] == [[4], [5, {"Explore: d": [6]}]]
 
 
-def test_turns_are_numbered_as_the_session_has_them() -> None:
+def test_turn_numbers_are_positions_in_the_session() -> None:
     session = all_tools()
     (chapter,) = chapters(session)
     assert [session.turns[it.number] for it in chapter.turns] == [it.turn for it in chapter.turns]
@@ -65,7 +62,7 @@ def test_turns_are_numbered_as_the_session_has_them() -> None:
     assert [it.number for it in side_turns(aside)] == [len(session.turns)]
 
 
-def test_a_compaction_stands_before_the_turn_that_came_next_in_its_thread() -> None:
+def test_a_compaction_precedes_the_next_turn_of_its_thread() -> None:
     turns = [turn(0, []), turn(1, []), turn(2, [], thread="agent:a"), turn(3, [])]
     between = START + timedelta(seconds=7)
     compactions = [
@@ -80,7 +77,7 @@ def test_a_compaction_stands_before_the_turn_that_came_next_in_its_thread() -> N
     assert told == {0: [], 1: [], 2: ["compacted"], 3: ["compacted (auto), 155.0k to 12.4k tokens"]}
 
 
-def test_a_thread_that_is_named_by_its_call_is_found_without_more() -> None:
+def test_a_thread_named_by_its_call_id_is_nested_under_the_call() -> None:
     turns = [
         turn(0, call(1, "Agent", {"prompt": "x"}, "y")),
         turn(1, [], f"agent:toolu_01{1:022}"),
@@ -88,10 +85,10 @@ def test_a_thread_that_is_named_by_its_call_is_found_without_more() -> None:
     ]
     (chapter,) = chapters(Session(id="x", exchanges=[Exchange(number=1, turns=turns)]))
     assert tree(chapter.turns) == [0, {"sub-agent": [1]}]
-    assert names(chapter.agents) == ["beside the conversation"]
+    assert names(chapter.agents) == ["side calls"]
 
 
-def test_agents_that_start_agents_without_end_are_all_there() -> None:
+def test_deeply_nested_agents_are_all_included() -> None:
     count = 3_000
     turns = [turn(0, call(0, "Task", {"prompt": "x"}, "y"))]
     turns += [turn(i, call(i, "Task", {"prompt": "x"}, "y"), f"agent:{i}") for i in range(1, count)]
@@ -101,7 +98,7 @@ def test_agents_that_start_agents_without_end_are_all_there() -> None:
     assert all(f"{number}" in shown for number in range(count))
 
 
-def test_parts_come_in_order_results_with_their_call_and_none_is_lost() -> None:
+def test_all_parts_are_in_order_with_results_next_to_their_call() -> None:
     picture = {"type": "image", "source": {"media_type": "image/png", "data": "aGk="}}
     blocks = [
         Block(kind="thinking", text="hm"),
@@ -124,7 +121,7 @@ def test_parts_come_in_order_results_with_their_call_and_none_is_lost() -> None:
     assert isinstance(orphan, ToolUse) and (orphan.call.result, orphan.call.name) == ("left over", None)
 
 
-def test_what_an_agent_was_asked_stands_with_the_call_that_started_it_alone() -> None:
+def test_the_prompt_of_an_agent_is_shown_only_with_its_call() -> None:
     asked = Block(kind="other", text="Find it")
     blocks = [*call(1, "Agent", {"prompt": "Find it"}, "Here"), asked, Block(kind="other", text="Find")]
     (chapter,) = chapters(Session(id="x", exchanges=[Exchange(number=1, turns=[turn(0, blocks)])]))
@@ -135,9 +132,7 @@ def test_what_an_agent_was_asked_stands_with_the_call_that_started_it_alone() ->
 def test_no_key_is_in_any_part() -> None:
     kinds: tuple[BlockKind, ...] = ("text", "thinking", "other")
     blocks = [*(Block(kind=kind, text=KEY) for kind in kinds), Block(kind="image", raw={KEY: [KEY]})]
-    exchange = Exchange(
-        number=1, user_input=KEY, origin=KEY, end_reason=KEY, complete=False, turns=[turn(0, blocks)]
-    )
+    exchange = Exchange(number=1, user_input=KEY, origin=KEY, end_reason=KEY, complete=False, turns=[turn(0, blocks)])
     agent = SubAgent(thread="agent:x", kind=KEY, description=KEY)
     late = Exchange(number=2, turns=[turn(1, [], "agent:x")])
     first, second = chapters(Session(id="x", exchanges=[exchange, late], agents=[agent]))
@@ -152,7 +147,7 @@ def test_no_key_is_in_any_part() -> None:
     assert not any("Qz7Qz7" in str(it) for it in told)
 
 
-def test_what_witnesses_say_otherwise_is_told() -> None:
+def test_differences_between_witnesses_are_remarks() -> None:
     differences = [
         Difference(field="usage", witness="sdk", value=Usage(input_tokens=5)),
         Difference(field="text", witness="run", value=f"no, {KEY}"),
@@ -160,13 +155,13 @@ def test_what_witnesses_say_otherwise_is_told() -> None:
     seen = turn(0, [Block(kind="text", text="yes")], differences=differences, complete=False)
     (chapter,) = chapters(Session(id="x", exchanges=[Exchange(number=1, turns=[seen])]))
     cut, usage, text = chapter.turns[0].remarks()
-    assert cut == "cut: not complete"
-    assert usage == "the sdk witness has another usage: 5 in, 0 out, 0 cached tokens"
-    assert text.startswith("the run witness has another text: no, sk-ant-")
+    assert cut == "incomplete (cut off)"
+    assert usage == "the sdk witness has a different usage: 5 in, 0 out, 0 cached tokens"
+    assert text.startswith("the run witness has a different text: no, sk-ant-")
     assert "Qz7Qz7" not in text
 
 
-def test_what_a_run_knew_of_an_answer_before_it_was_there_is_no_remark() -> None:
+def test_partial_usage_of_a_run_is_not_a_remark() -> None:
     begun = Usage(input_tokens=10, output_tokens=1, cache_read_tokens=1000)
     billed = Usage(input_tokens=10, output_tokens=290, cache_read_tokens=1000)
     told = [Difference(field="usage", witness="run", value=begun)]

@@ -17,7 +17,7 @@ from agent_logger.views.html.session import session_html
 from agent_logger.views.json import session_json
 from agent_logger.views.markdown import session_markdown
 from agent_logger.views.printable import printable
-from tests.views.hostile import HOSTILE
+from tests.hostile import HOSTILE, SHORT, name_of
 from tests.views.html_check import Checked
 from tests.views.sessions import all_hostile, all_tools, hostile, with_agents
 
@@ -26,7 +26,7 @@ DATA = Path(__file__).parents[1] / "data"
 RECORDED = next(DATA.glob("claude-cli/2.1.325/subagents/home/.claude/projects/*/*.jsonl"))
 KEY = "sk-ant-api03-" + "Qz7" * 20
 
-texts = st.lists(st.sampled_from(HOSTILE) | st.text(max_size=10), min_size=1, max_size=4).map("".join)
+texts = st.lists(st.sampled_from(SHORT) | st.text(max_size=10), min_size=1, max_size=4).map("".join)
 
 
 def html(session: Session) -> str:
@@ -42,10 +42,8 @@ def body(text: str) -> str:
     return re.sub(r"<style>.*?</style>|sha256-[\w+/=]*", "", text, flags=re.DOTALL)
 
 
-@pytest.mark.parametrize(
-    ("name", "text"), [("session.html", lambda it: body(html(it))), ("session.md", markdown)]
-)
-def test_the_file_of_a_recorded_session_is_byte_for_byte_what_it_was(name: str, text: object) -> None:
+@pytest.mark.parametrize(("name", "text"), [("session.html", lambda it: body(html(it))), ("session.md", markdown)])
+def test_exports_of_a_recorded_session_match_the_golden_files(name: str, text: object) -> None:
     assert callable(text)
     assert text(read_session(RECORDED)) == (GOLDEN / name).read_text()
 
@@ -54,7 +52,7 @@ def test_the_file_of_a_recorded_session_is_byte_for_byte_what_it_was(name: str, 
 
 
 @pytest.mark.parametrize("session", [all_tools(), with_agents()], ids=["tools", "agents"])
-def test_a_page_is_whole_and_has_every_turn_to_point_to(session: Session) -> None:
+def test_a_page_is_valid_and_has_an_anchor_for_every_turn(session: Session) -> None:
     text = html(session)
     Checked(text)
     for number in range(len(session.turns)):
@@ -64,7 +62,7 @@ def test_a_page_is_whole_and_has_every_turn_to_point_to(session: Session) -> Non
 
 
 def test_hostile_text_in_any_field_stays_text() -> None:
-    page = html(all_hostile(HOSTILE))
+    page = html(all_hostile(SHORT))
     seen = Checked(page)
     assert printable(page, lines=True) == page
     assert not any("javascript" in link for link in seen.links)
@@ -78,7 +76,7 @@ def test_any_text_in_any_field_stays_text(text: str) -> None:
     assert printable(page, lines=True) == page
 
 
-def test_the_page_forbids_what_it_does_not_need() -> None:
+def test_the_content_security_policy_allows_only_the_style_sheet() -> None:
     page = html(all_tools())
     (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', page)
     assert policy.startswith("default-src &#39;none&#39;; style-src &#39;sha256-")
@@ -106,28 +104,24 @@ def check(session: Session) -> None:
     assert not [it.content for it in found if it.type in ("html_block", "html_inline", "image")]
     links = [str(it.attrs["href"]) for it in found if it.type == "link_open"]
     assert [link for link in links if not re.match("https?:|mailto:", link)] == []
-    headings = [
-        found[i + 1].content for i, it in enumerate(found) if it.type == "heading_open" and it.tag == "h3"
-    ]
+    headings = [found[i + 1].content for i, it in enumerate(found) if it.type == "heading_open" and it.tag == "h3"]
     ours = [int(it[1]) for it in map(re.compile(r"(\d+) ·").match, headings) if it]
     assert sorted(ours) == list(range(len(session.turns)))
 
 
 @pytest.mark.parametrize("session", [all_tools(), with_agents()], ids=["tools", "agents"])
-def test_every_turn_has_its_heading(session: Session) -> None:
+def test_every_turn_has_its_heading_in_markdown(session: Session) -> None:
     check(session)
 
 
-@pytest.mark.parametrize(
-    "text", [*HOSTILE, "```\nnever closed", "~~~~ x\n```", "- a\n  ```\n  b", "````"], ids=ascii
-)
-def test_hostile_text_does_not_break_out_of_its_place(text: str) -> None:
+@pytest.mark.parametrize("text", HOSTILE, ids=name_of)
+def test_hostile_text_does_not_break_the_markdown_structure(text: str) -> None:
     check(hostile(text))
 
 
 @settings(max_examples=25, deadline=None)
 @given(texts | st.text("`~\n >-#<a[]()!", max_size=40))
-def test_no_text_breaks_out_of_its_place(text: str) -> None:
+def test_arbitrary_text_does_not_break_the_markdown_structure(text: str) -> None:
     check(hostile(text))
 
 
@@ -135,13 +129,13 @@ def test_no_text_breaks_out_of_its_place(text: str) -> None:
 
 
 @pytest.mark.parametrize("write", [html, markdown, session_json])
-def test_no_key_is_in_a_file(write: object) -> None:
+def test_no_key_is_in_any_exported_file(write: object) -> None:
     assert callable(write)
     text = write(hostile(f"say {KEY} now"))
     assert "say sk-ant-" in text
     assert "Qz7Qz7" not in text
 
 
-def test_json_says_all_that_was_derived() -> None:
+def test_the_json_export_contains_every_turn() -> None:
     read = json.loads(session_json(all_tools()))
     assert len(read["exchanges"][0]["turns"]) == len(all_tools().turns)

@@ -41,9 +41,7 @@ class Page:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            preexec_fn=lambda: resource.setrlimit(
-                resource.RLIMIT_FSIZE, (file_bytes, resource.RLIM_INFINITY)
-            ),
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, resource.RLIM_INFINITY)),
         )
         assert self.process.stderr
         said = self.process.stderr.readline()
@@ -54,8 +52,8 @@ class Page:
 
     def settle(self) -> None:
         """Until it has read everything once. Before that it says so, and finds half; how long it is, others decide."""
-        cookie, give_up = self.cookie(), time.monotonic() + 60
-        while "so far" in self.ask("/search", cookie=cookie).text:
+        cookie, give_up = self.cookie(), time.monotonic() + 180
+        while (answer := self.ask("/search", cookie=cookie)).status != 200 or "search index is" in answer.text:
             assert time.monotonic() < give_up
             time.sleep(0.05)
 
@@ -68,9 +66,7 @@ class Page:
     def second_view(self) -> str:
         """What a second `agent-logger view` says."""
         line = [sys.executable, "-m", "agent_logger", "view", "--no-open"]
-        done = subprocess.run(
-            line, env=self.environment, capture_output=True, text=True, check=True, timeout=30
-        )
+        done = subprocess.run(line, env=self.environment, capture_output=True, text=True, check=True, timeout=30)
         return done.stderr
 
     def ask(self, path: str, *, method: str = "GET", **headers: str) -> Answer:
@@ -78,9 +74,7 @@ class Page:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
         try:
             connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
-            given = {"host": f"127.0.0.1:{self.port}"} | {
-                name.replace("_", "-"): it for name, it in headers.items()
-            }
+            given = {"host": f"127.0.0.1:{self.port}"} | {name.replace("_", "-"): it for name, it in headers.items()}
             for name, value in given.items():
                 connection.putheader(name, value)
             connection.endheaders()

@@ -55,7 +55,7 @@ FOREIGN = {
 
 @pytest.mark.parametrize("route", ROUTES)
 @pytest.mark.parametrize("foreign", FOREIGN.values(), ids=FOREIGN)
-def test_what_comes_from_elsewhere_is_refused(
+def test_requests_from_other_origins_and_hosts_are_refused(
     page: Page, cookie: str, route: str, foreign: dict[str, str]
 ) -> None:
     headers = {name: value.format(port=page.port) for name, value in foreign.items()}
@@ -66,12 +66,12 @@ def test_what_comes_from_elsewhere_is_refused(
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "LOCALHOST", "[::1]"])
-def test_every_name_of_this_machine_is_ours(page: Page, cookie: str, host: str) -> None:
+def test_every_loopback_host_name_is_accepted(page: Page, cookie: str, host: str) -> None:
     assert page.ask("/", cookie=cookie, host=f"{host}:{page.port}").status == 200
 
 
 @pytest.mark.parametrize("route", ["/", "/sessions", "/search?q=x", "/no-such-page", "/api/v1/sessions"])
-def test_without_a_cookie_there_is_only_a_hint(page: Page, route: str) -> None:
+def test_without_a_valid_cookie_every_route_returns_status_401(page: Page, route: str) -> None:
     name = f"agent_logger_{page.port}"
     for cookie in ("", "x=y", f"{name}=", f"{name}=1.2.3", f"{name}=9999999999.x.{'0' * 64}"):
         answer = page.ask(route, cookie=cookie)
@@ -79,9 +79,9 @@ def test_without_a_cookie_there_is_only_a_hint(page: Page, route: str) -> None:
         assert "agent-logger view" in answer.text
 
 
-def test_a_second_view_gives_another_link_to_the_page_that_runs(page: Page) -> None:
+def test_a_second_view_command_prints_a_link_to_the_running_page(page: Page) -> None:
     said = page.second_view()
-    assert said.startswith("The page runs already.\n")
+    assert said.startswith("The page is already running.\n")
     (link,) = re.findall(rf"{page.url}(/open\?token=\S+)", said)
     assert page.ask(link).status == 303
 
@@ -95,7 +95,7 @@ def test_a_link_works_once(page: Page) -> None:
     assert (second.status, "set-cookie" in second.headers) == (401, False)
 
 
-def test_a_link_and_a_cookie_are_different_things() -> None:
+def test_link_tokens_and_cookies_are_not_interchangeable() -> None:
     tokens = PageTokens(b"k" * 32, 8081, "run")
     token = tokens.link().partition("token=")[2]
     assert not tokens.admits(token)
@@ -105,7 +105,7 @@ def test_a_link_and_a_cookie_are_different_things() -> None:
     assert tokens.redeem(cookie) is None
 
 
-def test_passes_are_of_one_key_one_port_and_some_time() -> None:
+def test_link_tokens_are_bound_to_key_port_and_run_and_expire() -> None:
     now = 1000.0
     tokens = PageTokens(b"k" * 32, 8081, "run", lambda: now)
     token = tokens.link().partition("token=")[2]
@@ -118,14 +118,14 @@ def test_passes_are_of_one_key_one_port_and_some_time() -> None:
 
 
 @pytest.mark.parametrize("token", ["", ".", "..", "a.b.c", "9" * 400 + ".x.y", "é.ü.ö", "\0"])
-def test_what_is_no_pass_opens_nothing(token: str) -> None:
+def test_an_invalid_token_is_rejected(token: str) -> None:
     tokens = PageTokens(b"k" * 32, 8081, "run")
     assert tokens.redeem(token) is None
     assert not tokens.admits(token)
 
 
 @pytest.mark.parametrize("route", [*ROUTES, "/api/v1/sessions"])
-def test_every_answer_carries_the_headers(page: Page, cookie: str, route: str) -> None:
+def test_every_response_has_the_security_headers(page: Page, cookie: str, route: str) -> None:
     for answer in (page.ask(route), page.ask(route, cookie=cookie), page.ask(route, host="evil.example")):
         for name, value in HEADERS.items():
             assert answer.headers[name.lower()] == value
@@ -135,12 +135,12 @@ def test_every_answer_carries_the_headers(page: Page, cookie: str, route: str) -
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "CONNECT", "TRACE"])
-def test_a_change_needs_more_than_a_cookie(page: Page, cookie: str, method: str) -> None:
+def test_a_state_changing_request_needs_more_than_a_cookie(page: Page, cookie: str, method: str) -> None:
     for headers in ({}, {"origin": page.url}, {"x_agent_logger": "1"}):
         assert page.ask("/demo", method=method, cookie=cookie, **headers).status == 403
 
 
-def test_two_hosts_are_none(page: Page, cookie: str) -> None:
+def test_a_request_with_two_host_headers_is_rejected(page: Page, cookie: str) -> None:
     with socket.create_connection(("127.0.0.1", page.port)) as sock:
         host = f"Host: 127.0.0.1:{page.port}\r\n"
         sock.sendall(f"GET / HTTP/1.1\r\n{host}{host}Cookie: {cookie}\r\nConnection: close\r\n\r\n".encode())
@@ -153,7 +153,7 @@ def test_a_websocket_is_refused(page: Page, cookie: str) -> None:
     assert answer.status != 101
 
 
-def test_a_browser_stays_let_in_when_the_page_is_started_anew_and_an_old_link_lets_nobody_in(
+def test_a_cookie_survives_a_page_restart_and_old_links_do_not(
     tmp_path: Path,
 ) -> None:
     port = free_port()
@@ -166,7 +166,7 @@ def test_a_browser_stays_let_in_when_the_page_is_started_anew_and_an_old_link_le
         assert [page.ask(link).status for link in (used, unused)] == [401, 401]
 
 
-def test_ctrl_c_ends_it_at_once_and_takes_its_word_back(tmp_path: Path) -> None:
+def test_ctrl_c_stops_the_page_and_removes_its_state_file(tmp_path: Path) -> None:
     with showing(tmp_path) as page:
         assert list((tmp_path / ".agent-logger").glob("page-*.json"))
         page.process.send_signal(signal.SIGINT)

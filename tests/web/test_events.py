@@ -64,7 +64,7 @@ def _told(page: Page, cookie: str, address: str, seconds: float) -> bytes:
     return told
 
 
-def test_what_changed_while_a_page_was_made_is_told(home: Path, page: Page, cookie: str) -> None:
+def test_changes_after_a_page_was_rendered_are_sent_to_the_page(home: Path, page: Page, cookie: str) -> None:
     addresses = [_address(page, cookie, path) for path in LISTENING]
     new = _write(home, 2)
     assert until(lambda: new in page.ask("/sessions", cookie=cookie).text)
@@ -72,7 +72,7 @@ def test_what_changed_while_a_page_was_made_is_told(home: Path, page: Page, cook
         assert CHANGED in _told(page, cookie, address, seconds=60), address
 
 
-def test_what_the_page_shows_already_is_not_told_again(page: Page, cookie: str) -> None:
+def test_no_change_event_is_sent_for_content_already_shown(page: Page, cookie: str) -> None:
     page.settle()
     assert until(lambda: _is_settled(page, cookie))
     told = _told(page, cookie, _address(page, cookie, "/"), seconds=1.5)
@@ -86,6 +86,6 @@ def _is_settled(page: Page, cookie: str) -> bool:
     return before == _address(page, cookie, "/")
 
 
-def test_the_foot_of_every_page_tells_the_version_of_the_program(page: Page, cookie: str) -> None:
+def test_the_footer_of_every_page_shows_the_program_version(page: Page, cookie: str) -> None:
     for path in (*LISTENING, "/search", "/health"):
         assert f"<span>agent-logger {__version__}</span>" in page.ask(path, cookie=cookie).text

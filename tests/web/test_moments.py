@@ -78,7 +78,7 @@ class _VanishingSession(CatalogPool):
         return answer
 
 
-def test_a_session_that_is_removed_while_a_page_begins_to_listen_is_told_as_gone(home: Path) -> None:
+def test_a_session_removed_as_a_page_starts_listening_is_reported_as_gone(home: Path) -> None:
     session = ID.format(1)
     pool = _VanishingSession(home / ".agent-logger")
     pool.path = claude_file(home, session, [user(1, "Hello", session)])

@@ -55,7 +55,7 @@ def gone(home: Path) -> bool:
 
 
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])
-def test_the_page_is_shown_beside_the_proxy_and_ends_with_it(tmp_path: Path, end: signal.Signals) -> None:
+def test_the_page_starts_and_stops_with_the_proxy(tmp_path: Path, end: signal.Signals) -> None:
     with started(tmp_path, "--page-port", "0") as process:
         assert int(said_until(process, LINK)[1]) > 0
         assert len(pages(tmp_path)) == 1
@@ -66,7 +66,7 @@ def test_the_page_is_shown_beside_the_proxy_and_ends_with_it(tmp_path: Path, end
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="read from /proc")
-def test_the_page_gives_way_to_the_proxy(tmp_path: Path) -> None:
+def test_the_page_runs_at_a_lower_priority_than_the_proxy(tmp_path: Path) -> None:
     with started(tmp_path, "--page-port", "0") as process:
         said_until(process, LINK)
         (state,) = pages(tmp_path)
@@ -79,14 +79,14 @@ def test_the_page_gives_way_to_the_proxy(tmp_path: Path) -> None:
         assert int(pid) not in hasty
 
 
-def test_a_proxy_that_is_killed_leaves_no_page_behind(tmp_path: Path) -> None:
+def test_a_killed_proxy_leaves_no_page_process(tmp_path: Path) -> None:
     with started(tmp_path, "--page-port", "0") as process:
         said_until(process, LINK)
         process.kill()
         assert gone(tmp_path)
 
 
-def test_the_proxy_goes_on_without_its_page(tmp_path: Path) -> None:
+def test_the_proxy_continues_when_its_page_is_killed(tmp_path: Path) -> None:
     with started(tmp_path, "--page-port", "0") as process:
         said_until(process, LINK)
         (state,) = pages(tmp_path)
@@ -95,16 +95,19 @@ def test_the_proxy_goes_on_without_its_page(tmp_path: Path) -> None:
         assert process.poll() is None
 
 
-def test_a_page_that_cannot_start_says_so_and_nothing_else_happens(tmp_path: Path) -> None:
+def test_the_proxy_continues_with_a_message_when_the_page_cannot_start(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with started(tmp_path, "--page-port", str(port)) as process:
-            said_until(process, re.compile("choose another --page-port"))
+            said_until(
+                process,
+                re.compile(f"cannot listen on 127.0.0.1:{port}: Address already in use; choose another --page-port"),
+            )
             assert process.poll() is None
 
 
-def test_no_page_is_none(tmp_path: Path) -> None:
+def test_the_no_page_option_starts_no_page(tmp_path: Path) -> None:
     with started(tmp_path, "--no-page") as process:
-        said_until(process, re.compile("Recording http"))
+        said_until(process, re.compile("The proxy listens on http"))
         time.sleep(1.5)
         assert not pages(tmp_path)

@@ -40,7 +40,7 @@ def until(holds: Callable[[], bool], seconds: float = 60) -> bool:
     return held
 
 
-def test_on_a_full_disk_everything_is_shown_and_that_it_is_full(home: Path) -> None:
+def test_a_full_disk_shows_a_warning_and_all_sessions(home: Path) -> None:
     with showing(home, file_bytes=FULL) as page:
         cookie = page.cookie()
         assert until(lambda: TROUBLE in page.ask("/", cookie=cookie).text)
@@ -54,7 +54,7 @@ def test_on_a_full_disk_everything_is_shown_and_that_it_is_full(home: Path) -> N
 
 
 @pytest.mark.long  # it is tried every half minute
-def test_a_disk_that_has_room_again_is_used_again(home: Path) -> None:
+def test_the_catalog_is_written_again_when_the_disk_has_room(home: Path) -> None:
     with showing(home, file_bytes=FULL) as page:
         cookie = page.cookie()
         assert until(lambda: TROUBLE in page.ask("/", cookie=cookie).text)
@@ -64,7 +64,7 @@ def test_a_disk_that_has_room_again_is_used_again(home: Path) -> None:
     assert (home / ".agent-logger/catalog.db").stat().st_size > FULL
 
 
-def test_a_catalog_that_is_deleted_is_made_anew_under_the_page(home: Path) -> None:
+def test_a_deleted_catalog_is_rebuilt_while_the_page_runs(home: Path) -> None:
     with showing(home) as page:
         cookie = page.cookie()
         before = sessions(page, cookie)
@@ -76,7 +76,7 @@ def test_a_catalog_that_is_deleted_is_made_anew_under_the_page(home: Path) -> No
 
 
 @pytest.mark.needs("chromium")
-def test_a_session_that_vanishes_while_it_is_read_says_so(home: Path) -> None:
+def test_a_session_removed_while_open_is_reported_and_stays_visible(home: Path) -> None:
     session = homes.long_session(home, 20)
     (path,) = (home / ".claude/projects").rglob(f"{session}.jsonl")
     with showing(home) as page, chromium() as browser, let_in(browser, page) as watched:
@@ -91,9 +91,7 @@ def test_a_session_that_vanishes_while_it_is_read_says_so(home: Path) -> None:
         expect(watched.tab.locator(".error")).to_contain_text("may have been removed")
 
 
-def test_while_the_catalog_is_made_the_page_says_how_far_it_is(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_page_shows_the_progress_of_building_the_catalog(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agent_logger.web.catalog_pool.WAIT_SECONDS", 0.0)
     pool = CatalogPool(home / ".agent-logger")
     tokens = PageTokens(b"k" * 32, 8081, "run")
@@ -105,7 +103,7 @@ def test_while_the_catalog_is_made_the_page_says_how_far_it_is(
         pool.refresher.ready.clear()  # as it is until everything was looked at
         pool.refresher.done, pool.refresher.total = 3_000_000, 12_000_000
         shown, told = client.get("/sessions"), client.get("/api/v1/sessions")
-        assert (shown.status_code, "3.0 MB of 12.0 MB so far" in shown.text) == (503, True)
+        assert (shown.status_code, "3.0 MB of 12.0 MB read so far" in shown.text) == (503, True)
         assert (told.status_code, told.json()["next_step"] != "") == (503, True)
         pool.refresher.ready.set()
         assert client.get("/sessions").status_code == 200

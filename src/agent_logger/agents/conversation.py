@@ -73,7 +73,7 @@ class OpenExchange(Sighting):
     user_input: str | None = None
     origin: str | None = None
     turns: list[OpenTurn] = field(default_factory=list)
-    end_reason: str | None = None  # as the client reported it
+    end_reason: str | None = None  # the client's word for it
 
     def as_exchange(self, number: int, *, last: bool) -> Exchange:
         reason = self.end_reason or self._guessed_end(last=last)
@@ -102,7 +102,7 @@ class Conversation(Sighting):
         self.exchanges: list[OpenExchange] = []
         self.compactions: list[Compaction] = []
         self._callers: dict[str, OpenTurn] = {}
-        self._answered: set[str] = set()  # ids of tool calls
+        self.answered: set[str] = set()  # ids of tool calls
         self._latest: OpenTurn | None = None
 
     def ask(self, text: str, at: datetime | None) -> None:
@@ -125,22 +125,19 @@ class Conversation(Sighting):
         turn.blocks.append(replace(block, at=at) if at and not block.at else block)
         if block.kind == "tool_use" and block.id:
             self._callers[block.id] = turn
-            self._answered.discard(block.id)  # some servers use ids again
+            self.answered.discard(block.id)  # some servers use ids again
         elif block.kind == "tool_result" and block.id:
-            self._answered.add(block.id)
+            self.answered.add(block.id)
 
     def result(self, block: Block, at: datetime | None) -> None:
         """Add a tool's result to the turn that called it, once; to the latest turn if that is not known."""
-        if block.id and block.id in self._answered:
+        if block.id and block.id in self.answered:
             return
         turn = self._callers.get(block.id or "") or self._latest
         if turn is None:
             turn = OpenTurn(complete=False)
             self.add(turn)
         self.put(turn, block, at)
-
-    def has_result(self, called: str) -> bool:
-        return called in self._answered
 
     def end(self, reason: str, at: datetime | None) -> None:
         """Note that the agent has yielded."""
@@ -168,10 +165,7 @@ class Conversation(Sighting):
 
     def as_exchanges(self) -> list[Exchange]:
         count = len(self.exchanges)
-        return [
-            exchange.as_exchange(number, last=number == count)
-            for number, exchange in enumerate(self.exchanges, 1)
-        ]
+        return [exchange.as_exchange(number, last=number == count) for number, exchange in enumerate(self.exchanges, 1)]
 
     def title(self) -> str | None:
         inputs = (exchange.user_input for exchange in self.exchanges if exchange.user_input)

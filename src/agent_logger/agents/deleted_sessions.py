@@ -36,5 +36,5 @@ def session_in(agent: Agent, path: Path, name: str) -> Session:
     """Return the session. Raises `SourceError` if the history does not have it any more."""
     prompts = prompts_in(agent, path).get(name)
     if prompts is None:
-        raise SourceError(f"{path}: nothing of session {name} is left")
+        raise SourceError(f"{path}: no files of session {name} are left")
     return prompt_history.session_of(agent.name, name, prompts)

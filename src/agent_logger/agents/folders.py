@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from agent_logger.agents.base import Agent, AgentLocation
-from agent_logger.agents.locations import folders_of, is_file, main_files, older_files_in
+from agent_logger.agents.locations import folders_of, is_file, main_files
 
 
 def agent_folders(location: AgentLocation | None) -> list[Path]:
@@ -27,14 +27,6 @@ def named_files(location: AgentLocation, folders: Iterable[Path]) -> list[Path]:
     """Return the main file that a variable names, if it exists."""
     named = os.environ.get(location.file_variable or "")
     return [path for folder in folders if named and is_file(path := folder / named)]
-
-
-def older_agent_files(agent: Agent) -> list[Path]:
-    """Return the main files that older versions wrote: a newer version may have imported them."""
-    if agent.location is None:
-        return []
-    folders = agent_folders(agent.location)
-    return [path for folder in folders for path in older_files_in(agent.location, folder)]
 
 
 def variables(names: Iterable[str]) -> dict[str, str]:

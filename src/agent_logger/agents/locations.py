@@ -13,7 +13,7 @@ from pathlib import Path
 from agent_logger.agents.base import AgentLocation
 from agent_logger.files.foreign import SEALED
 
-MOST_FILES = 200_000  # of one agent in one folder
+MOST_FILES = 200_000  # files of one agent in one folder
 
 
 def folders_of(location: AgentLocation, environment: Mapping[str, str], home: Path) -> list[Path]:
@@ -21,18 +21,18 @@ def folders_of(location: AgentLocation, environment: Mapping[str, str], home: Pa
     named = environment.get(location.variable or "", "")
     names = [name.strip() for name in named.split(",")] if location.several else [named]
     folders = [Path(name).expanduser() / location.below for name in names if name]
-    return list(dict.fromkeys(folders or [home / name for name in location.default]))
+    if not folders and location.below_data_home and (data := environment.get("XDG_DATA_HOME")):
+        folders = [Path(data).expanduser() / location.below_data_home]
+    folders = folders or [home / name for name in location.default]
+    if further := environment.get(location.main_files_variable or ""):
+        folders.append(Path(further).expanduser())
+    return list(dict.fromkeys(folders))
 
 
 def main_files(location: AgentLocation, folders: Iterable[Path], *, sealed: bool = False) -> list[Path]:
     """Return the main files that exist, sorted by name. `sealed`: as `matching`."""
     patterns = [glob.split("/") for glob in location.globs]
-    paths = (
-        path
-        for folder in folders
-        for pattern in patterns
-        for path in matching(folder, pattern, sealed=sealed)
-    )
+    paths = (path for folder in folders for pattern in patterns for path in matching(folder, pattern, sealed=sealed))
     return sorted(set(islice(paths, MOST_FILES)))
 
 
@@ -67,7 +67,7 @@ def older_files_in(location: AgentLocation, root: Path) -> Iterator[Path]:
 
 
 def kept_files(location: AgentLocation, root: Path) -> Iterator[tuple[str, ...]]:
-    """Yield what belongs to sessions below a folder of the agent, as names from there on."""
+    """Yield the files of sessions below a folder of the agent, as paths from that folder."""
     paths = (path for pattern in location.keep for path in matching(root, pattern.split("/")))
     for path in islice(paths, MOST_FILES):
         yield path.relative_to(root).parts

@@ -6,8 +6,9 @@ readers could not follow. Both are rare, and visible in the bytes, so checking f
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import MAXYEAR, MINYEAR, UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -15,9 +16,11 @@ from agent_logger.agents.source_files import File, raw_lines_of
 from agent_logger.protocols import jsonl
 from agent_logger.protocols.jsonl import JsonEntry
 from agent_logger.protocols.lines import Line
-from agent_logger.providers.answer import MOST_NESTED, Json, nested_deeper, with_whole_characters
-from agent_logger.providers.lenient import REFUSED
+from agent_logger.providers.answer import MOST_NESTED
+from agent_logger.providers.json_values import Json, nested_deeper, with_whole_characters
+from agent_logger.providers.lenient import REFUSED, fitting
 
+S = TypeVar("S", bound=msgspec.Struct)
 _decode = msgspec.json.Decoder().decode
 
 
@@ -57,6 +60,16 @@ def object_in(data: bytes) -> Json:
     except REFUSED:
         value = next(salvaged(data), None)
     return value if type(value) is dict else {}
+
+
+def object_as(decoder: msgspec.json.Decoder[S], data: Any) -> S:
+    """Decode these bytes as a type whose fields all have defaults: those of its fields that fit."""
+    if not isinstance(data, bytes):
+        return fitting(decoder.type, None)
+    if data.count(b"{") + data.count(b"[") <= MOST_NESTED:
+        with suppress(*REFUSED):
+            return decoder.decode(data)
+    return fitting(decoder.type, object_in(data))
 
 
 def shallow(value: Any, raw: bytes) -> Any:

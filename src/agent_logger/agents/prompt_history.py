@@ -7,10 +7,10 @@ prompts and their times, and nothing else.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import TYPE_CHECKING
 
-from agent_logger.agents.objects import in_utc, objects_of
+from agent_logger.agents.objects import objects_of
 from agent_logger.agents.source_files import File
 from agent_logger.model.session import LOST, Exchange, Session
 
@@ -40,19 +40,7 @@ def prompts_of(reader: "PromptReader", file: File) -> dict[str, list[Prompt]]:
         session, prompt = reader.prompt_of(value)
         if session and prompt.text.strip():
             by_session.setdefault(session, []).append(prompt)
-    return {
-        name: prompts
-        for name, prompts in by_session.items()
-        if not all(prompt.is_command for prompt in prompts)
-    }
-
-
-def prompt_time(value: Any, parts: int) -> datetime | None:
-    """Read a time that counts in `parts` of a second since 1970."""
-    try:
-        return in_utc(datetime.fromtimestamp(value / parts, UTC))
-    except (TypeError, ValueError, OverflowError, OSError):
-        return None
+    return {name: prompts for name, prompts in by_session.items() if not all(prompt.is_command for prompt in prompts)}
 
 
 def session_of(agent: str, name: str, prompts: Sequence[Prompt]) -> Session:
@@ -67,9 +55,7 @@ def session_of(agent: str, name: str, prompts: Sequence[Prompt]) -> Session:
         started=min(times, default=None),
         ended=max(times, default=None),
         exchanges=[
-            Exchange(
-                number=number, started=prompt.at, user_input=prompt.text, complete=False, end_reason=LOST
-            )
+            Exchange(number=number, started=prompt.at, user_input=prompt.text, complete=False, end_reason=LOST)
             for number, prompt in enumerate(prompts, 1)
         ],
         prompts_only=True,

@@ -1,23 +1,49 @@
-"""The known agents. Each is a row here, a package beside this module, and a folder under `tests/data/`."""
+"""The known agents. Each is a row here and a package beside this module.
+
+Its recordings are in `tests/data/<name>/`; those of Claude Code are in `tests/data/claude-cli/`.
+"""
 
 import re
 from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING, cast
 
-from agent_logger.agents import claude_code, codex, gemini_cli, opencode, pi, qwen_code
+from agent_logger.agents import (
+    claude_code,
+    cline,
+    codex,
+    copilot_cli,
+    gemini_cli,
+    goose,
+    grok_build,
+    kilo,
+    kimi_code,
+    omp,
+    opencode,
+    pi,
+    prime_agent,
+    qwen_code,
+)
 from agent_logger.agents.base import Agent, AgentLocation, WireIdentity, module
 
 if TYPE_CHECKING:
-    from agent_logger.agents.contracts import CallShapes
+    from agent_logger.agents.contracts import CallShapes, ChildSetup
 
 AGENTS: tuple[Agent, ...] = (
     claude_code.AGENT,
     codex.AGENT,
     gemini_cli.AGENT,
     opencode.AGENT,
+    kilo.AGENT,
+    goose.AGENT,
     qwen_code.AGENT,
     pi.AGENT,
+    copilot_cli.AGENT,
+    kimi_code.AGENT,
+    grok_build.AGENT,
+    omp.AGENT,
+    prime_agent.AGENT,
+    cline.AGENT,
 )
 
 _LOG_NAME = re.compile(r"\d{8}([_-])\d{6}\1")  # the form of our own logs' names
@@ -28,7 +54,23 @@ def agent_called(name: str | None) -> Agent | None:
     return next((agent for agent in AGENTS if agent.name == name), None)
 
 
-def reader_of(name: str | None) -> Agent | None:
+def canonical_name(name: str) -> str:
+    """Return the name of the agent that people call so; any other name as it is."""
+    given = name.strip().lower()
+    return next((agent.name for agent in AGENTS if given in (agent.name, *agent.aliases)), name)
+
+
+def names_text() -> str:
+    """Return the names of all agents, each with its other names: `claude-code (claude), codex`."""
+    return ", ".join(agent.name + (f" ({', '.join(agent.aliases)})" if agent.aliases else "") for agent in AGENTS)
+
+
+def block_limited_agent() -> str:
+    """Return the agent whose plans limit what is used in blocks of five hours."""
+    return next(agent.name for agent in AGENTS if agent.is_limited_by_block)
+
+
+def readable_agent(name: str | None) -> Agent | None:
     """Return the agent of that name, if its files can be read."""
     agent = agent_called(name)
     return agent if agent and agent.reader else None
@@ -40,9 +82,11 @@ def located() -> Iterator[tuple[Agent, AgentLocation]]:
 
 
 def recognise(path: str, first: bytes) -> Agent | None:
-    """Return the agent whose main file this is, by the end of its path and its first bytes; None if it is no agent's,
-    or a sub-agent's."""
-    return next((agent for agent in AGENTS if agent.is_main_file(path, first)), None)
+    """Return the agent whose main file this is, by its first bytes, or, if many files begin like that, also by the end
+    of its path; None if it is no agent's, or a sub-agent's."""
+    by_content = (agent for agent in AGENTS if agent.recognises(first))
+    by_name = (agent for agent in AGENTS if agent.is_main_file(path, first))
+    return next(by_content, None) or next(by_name, None)
 
 
 def wire_of(name: str | None) -> WireIdentity:
@@ -51,10 +95,17 @@ def wire_of(name: str | None) -> WireIdentity:
 
 
 @cache
-def calls_of(name: str | None) -> "CallShapes | None":
-    """Return what the calls of an agent look like; None if nothing is known of them."""
+def call_shapes_of(name: str | None) -> "CallShapes | None":
+    """Return the shapes of an agent's calls; None if nothing is known of them."""
     calls = wire_of(name).calls
     return cast("CallShapes", module(calls).CALLS) if calls else None
+
+
+def child_setups() -> "Iterator[tuple[Agent, ChildSetup]]":
+    """Yield the agents that need more than variables to be sent through the proxy."""
+    for agent in AGENTS:
+        if agent.setup and agent.setup.child:
+            yield agent, cast("ChildSetup", module(agent.setup.child).SETUP)
 
 
 def resume_command(name: str | None, session: str) -> list[str] | None:
@@ -62,7 +113,7 @@ def resume_command(name: str | None, session: str) -> list[str] | None:
     agent = agent_called(name)
     if agent is None or agent.run is None or _LOG_NAME.match(session):
         return None
-    return [agent.run.executable, agent.run.resume_option, session]
+    return [agent.run.executable, *agent.run.resume_option.split(), session]
 
 
 def names_sessions_on_wire(name: str | None) -> bool:

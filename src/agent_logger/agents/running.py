@@ -12,10 +12,10 @@ SLACK_SECONDS = 1.0  # between the time in the last line of a session and the on
 
 
 class NotedSessions(NamedTuple):
-    """What the notes of an agent say, over all of its folders."""
+    """The sessions in the notes of an agent, over all of its folders."""
 
     running: frozenset[str]  # ids of sessions that a process has open
-    killed: frozenset[str]  # whose process left its note behind
+    killed: frozenset[str]  # sessions whose process left its note behind
     changed: float | None  # when a note was last written or removed, in seconds since 1970; none: never
 
     def runs(self, session: str, last_event: float | None) -> bool | None:
@@ -23,9 +23,7 @@ class NotedSessions(NamedTuple):
         where that happened after the last event of a session without a note, its client has ended."""
         if session in self.running:
             return True
-        ended = (
-            self.changed is not None and last_event is not None and self.changed >= last_event - SLACK_SECONDS
-        )
+        ended = self.changed is not None and last_event is not None and self.changed >= last_event - SLACK_SECONDS
         return False if ended or session in self.killed else None
 
 

@@ -1,4 +1,4 @@
-"""What a reader of other agents' files gets: the files of one session, opened and framed by the caller.
+"""The input of a reader: the files of one session, opened and split into lines by the caller.
 
 Readers are pure. They never open anything; they ask for a side file by its name, and it may be gone.
 """
@@ -29,7 +29,7 @@ def no_text(_name: str) -> str | None:
 @dataclass(frozen=True, slots=True)
 class SourceFiles:
     main: File
-    others: Sequence[File] = ()  # of sub-agents, and what describes them
+    others: Sequence[File] = ()  # files of sub-agents, and files that describe them
     text: Callable[[str], str | None] = no_text  # the content of a side file by its name; none if it is gone
     main_missing: bool = False  # the main file is gone, and is read as empty
 
@@ -38,11 +38,7 @@ def lines_of(file: File) -> Iterator[Line | Damage | Torn]:
     """Yield the lines of a file, not decoded where possible."""
     if file.chunks is None:
         for entry in file.entries:
-            yield (
-                Line(entry.line, entry.offset, len(entry.raw), entry.raw)
-                if isinstance(entry, JsonEntry)
-                else entry
-            )
+            yield (Line(entry.line, entry.offset, len(entry.raw), entry.raw) if isinstance(entry, JsonEntry) else entry)
         return
     splitter = LineSplitter()
     for chunk in file.chunks():
@@ -51,14 +47,16 @@ def lines_of(file: File) -> Iterator[Line | Damage | Torn]:
         yield Torn(torn.number, torn.offset, torn.length)
 
 
-def raw_lines_of(file: File) -> Iterator[bytes]:
-    """Yield the lines without their places, and without those that are too long or have no newline yet: for speed."""
-    for portion in portions_of(file):
-        yield from (line[:-1] for line in lines_in(portion))
+def raw_lines_of(file: File, *, unfinished: bool = False) -> Iterator[bytes]:
+    """Yield the lines without their places, and without those that are too long or have no newline yet: for speed.
+    `unfinished`: with the last one, if it has no newline."""
+    for portion in portions_of(file, unfinished=unfinished):
+        yield from (line.removesuffix(b"\n") for line in lines_in(portion))
 
 
-def portions_of(file: File) -> Iterator[bytes]:
-    """Yield a file's bytes in portions of whole lines, with their newlines."""
+def portions_of(file: File, *, unfinished: bool = False) -> Iterator[bytes]:
+    """Yield a file's bytes in portions of whole lines, with their newlines. `unfinished`: then the bytes after the last
+    newline."""
     if file.chunks is None:
         yield from (entry.raw + b"\n" for entry in file.entries if isinstance(entry, JsonEntry))
         return
@@ -71,3 +69,5 @@ def portions_of(file: File) -> Iterator[bytes]:
             start = chunk.find(b"\n") + 1 if len(held) > LONGEST_LINE else 0
             yield chunk[start:end] if start else held + chunk[:end]
             held = chunk[end:]
+    if unfinished and 0 < len(held) <= LONGEST_LINE:
+        yield held

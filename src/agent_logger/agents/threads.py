@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple, TypeVar
 
-P = TypeVar("P")  # what stands for a file: its path
+P = TypeVar("P")  # a file, or its path
 
 
 class AgentThread(NamedTuple):

@@ -7,7 +7,8 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+
+import msgspec
 
 from agent_logger.agents.base import AgentLocation
 from agent_logger.agents.folders import agent_folders
@@ -23,18 +24,22 @@ from agent_logger.model.ids import UUID
 Parts = tuple[str, ...]
 
 
-class Trouble(NamedTuple):
-    path: Path
+class CopyProblem(msgspec.Struct, frozen=True):
+    path: str
     reason: str
 
 
-class CopyReport:
+class ArchiveReport(msgspec.Struct, kw_only=True):
     """What was copied, left out and failed."""
 
-    def __init__(self) -> None:
-        self.files = self.new = self.grown = self.rewritten = self.bytes = self.sealed = 0
-        self.left_out: list[Trouble] = []  # files with a name that has another meaning in the archive
-        self.failed: list[Trouble] = []  # tried again next time
+    files: int = 0  # that belong to sessions
+    new: int = 0
+    grown: int = 0
+    rewritten: int = 0  # the older copy is kept, as a generation
+    bytes: int = 0  # that were copied
+    sealed: int = 0
+    left_out: list[CopyProblem] = []  # files with a name that has another meaning in the archive
+    failed: list[CopyProblem] = []  # tried again next time
 
     def add(self, outcome: CopyOutcome) -> None:
         self.files += 1
@@ -56,30 +61,29 @@ class CopyReport:
         except FileNotFoundError:
             pass
         except (OSError, AgentLoggerError) as error:
-            self.failed.append(Trouble(path, getattr(error, "strerror", None) or str(error)))
+            self.failed.append(CopyProblem(str(path), getattr(error, "strerror", None) or str(error)))
 
 
-def keep_files(home: Path, folder: ArchiveFolder, files: Iterable[Parts], report: CopyReport) -> None:
+def keep_files(home: Path, folder: ArchiveFolder, files: Iterable[Parts], report: ArchiveReport) -> None:
     """Copy files into the archive, except those of sessions that were removed."""
-    buried = [
-        name for name in tombstones(home) if UUID.fullmatch(name)
-    ]  # any other may be a word in any path
+    # Any other name may be a word in any path.
+    buried = [name for name in tombstones(home) if UUID.fullmatch(name)]
     for parts in files:
         if any(name in part for name in buried for part in parts):
             continue
         path = folder.origin.joinpath(*parts)
         if not all(map(can_keep, parts)):
-            report.left_out.append(Trouble(path, "its name has a meaning of its own in the archive"))
+            report.left_out.append(CopyProblem(str(path), "its name is reserved in the archive"))
             continue
         with report.trying(path), foreign.opened_below(folder.origin, parts) as source:
             prepare(folder)
             report.add(copy_file(source, folder.target(parts)))
 
 
-def keep_session(home: Path, transcript: Path) -> CopyReport:
+def keep_session(home: Path, transcript: Path) -> ArchiveReport:
     """Copy one session, named by its main file. Any program may have named it: it counts only if it is a main file
     below a folder of an agent, and not a link."""
-    report = CopyReport()
+    report = ArchiveReport()
     for agent, location in located():
         for origin in agent_folders(location):
             parts = _parts_below(origin, transcript)

@@ -22,8 +22,8 @@ from agent_logger.files.foreign import READ_BYTES, SEALED
 OLDER = "~"  # in the name of an older generation, or of an unfinished copy
 # Read at once: small enough to stay in the processor's cache, which is four times as fast as 1 MB.
 COMPARED_BYTES = 1 << 18
-ATTEMPTS = 5  # to lock a copy that others replace meanwhile
-LOCK_SECONDS = 10.0  # that another process may take to bring it up to date
+ATTEMPTS = 5  # to lock a copy that other processes may replace
+LOCK_SECONDS = 10.0  # to wait for another process that updates the copy
 
 Change = Literal["same", "new", "grown", "rewritten"]
 
@@ -47,7 +47,7 @@ def copy_file(source: int, target: Path) -> CopyOutcome:
     if has_caught_up(os.fstat(source), target):
         return CopyOutcome("same", 0)
     platform.make_folder(target.parent)
-    with _held(target) as (copy, is_new):
+    with _locked_copy(target) as (copy, is_new):
         status = os.fstat(source)  # now: another process may have copied more than the file had before
         size = copy.size()
         if status.st_size < size or not is_equal(source, copy.fd, size):
@@ -57,9 +57,7 @@ def copy_file(source: int, target: Path) -> CopyOutcome:
         _finish(copy, status)
         if is_new:
             platform.sync_folder(target.parent)
-        return CopyOutcome(
-            "new" if is_new else "grown" if status.st_size > size else "same", status.st_size - size
-        )
+        return CopyOutcome("new" if is_new else "grown" if status.st_size > size else "same", status.st_size - size)
 
 
 def generations(target: Path) -> list[Path]:
@@ -69,9 +67,7 @@ def generations(target: Path) -> list[Path]:
         names = {name.removesuffix(SEALED) for name in os.listdir(target.parent) if name.startswith(begins)}
     except OSError:
         return []
-    numbered = sorted(
-        (int(name[len(begins) :]) for name in names if name[len(begins) :].isdecimal()), reverse=True
-    )
+    numbered = sorted((int(name[len(begins) :]) for name in names if name[len(begins) :].isdecimal()), reverse=True)
     return [target.with_name(f"{begins}{number}") for number in numbered]
 
 
@@ -96,7 +92,7 @@ def has_caught_up(status: os.stat_result, target: Path) -> bool:
 
 
 @contextlib.contextmanager
-def _held(target: Path) -> Iterator[tuple[platform.Held, bool]]:
+def _locked_copy(target: Path) -> Iterator[tuple[platform.Held, bool]]:
     """Yield the copy, locked, and whether it was made just now."""
     for _ in range(ATTEMPTS):
         is_new = not target.exists() and not _unseal(target)
@@ -105,7 +101,8 @@ def _held(target: Path) -> Iterator[tuple[platform.Held, bool]]:
             if not lock_for_a_while(copy, LOCK_SECONDS):
                 raise StoreError(f"{target}: another process is copying to it")
             if platform.is_same_file(copy):
-                _sealed(target).unlink(missing_ok=True)  # left by a process that was killed while unsealing
+                # A process may have been killed while it unsealed.
+                _sealed(target).unlink(missing_ok=True)
                 yield copy, is_new and copy.size() == 0
                 return
         finally:
@@ -129,7 +126,7 @@ def _unseal(target: Path) -> bool:
     from agent_logger.files.sealed import SealedFile
 
     try:
-        with SealedFile(packed) as sealed, in_the_making(target) as plain:
+        with SealedFile(packed) as sealed, temporary_copy(target) as plain:
             for frame in sealed.frames:
                 plain.write(sealed.read_frame(frame))
             platform.sync(plain.fd)
@@ -144,7 +141,7 @@ def _unseal(target: Path) -> bool:
 
 
 @contextlib.contextmanager
-def in_the_making(target: Path) -> Iterator[platform.Held]:
+def temporary_copy(target: Path) -> Iterator[platform.Held]:
     """Yield a file that becomes the copy when it is renamed to it; else it is deleted."""
     path = target.with_name(f".{target.name}.{os.getpid()}{OLDER}")
     path.unlink(missing_ok=True)
@@ -167,8 +164,7 @@ def is_equal(one: int, other: int, size: int) -> bool:
     """Compare all bytes, in files of any length: nothing else tells a file that grew from one that was rewritten. A
     hundred megabytes take some 30 ms."""
     return all(
-        os.pread(one, min(COMPARED_BYTES, size - at), at)
-        == os.pread(other, min(COMPARED_BYTES, size - at), at)
+        os.pread(one, min(COMPARED_BYTES, size - at), at) == os.pread(other, min(COMPARED_BYTES, size - at), at)
         for at in range(0, size, COMPARED_BYTES)
     )
 
@@ -188,7 +184,7 @@ def _finish(copy: platform.Held, status: os.stat_result) -> None:
 def _replace(source: int, status: os.stat_result, target: Path) -> None:
     """Replace the copy. There is always a copy: a process that is killed between the two steps leaves the older one
     under both names."""
-    with in_the_making(target) as new:
+    with temporary_copy(target) as new:
         _append(source, new, 0, status.st_size)
         _finish(new, status)
         set_aside(target)

@@ -1,6 +1,6 @@
 """The archive: where copies of other agents' files are, and which of them exist.
 
-`<home>/archive/<agent>/<folder>/<path>`: `<folder>` stands for one folder of the agent, and says in `.folder` which;
+`<home>/archive/<agent>/<folder>/<path>`: `<folder>` represents one folder of the agent, whose path is in `.folder`;
 `<path>` is the file's below it. Nothing else is written there. What is read there may be sealed.
 """
 

@@ -7,11 +7,13 @@ the agent itself imports: a database of another program is read, and never writt
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple, cast
+
+import msgspec
 
 from agent_logger import platform
 from agent_logger.agents.base import Agent, AgentLocation, ImportSupport, module
@@ -19,12 +21,12 @@ from agent_logger.agents.contracts import LONGEST_NAME, ImportDocument, ImportDo
 from agent_logger.agents.folders import agent_folders
 from agent_logger.agents.locations import beside, fits
 from agent_logger.agents.registry import agent_called
-from agent_logger.agents.source_files import File
 from agent_logger.archive.layout import ArchivedCopy, copies
 from agent_logger.archive.sessions import Archived, archived_sessions
 from agent_logger.errors import SourceError, StoreError
 from agent_logger.files import foreign
 from agent_logger.files.sources import source_at
+from agent_logger.model.plurals import pluralize
 from agent_logger.protocols.jsonl import JsonEntry
 
 RESTORED = "restored"  # the folder of our home for documents
@@ -44,11 +46,28 @@ class RestoreStep(NamedTuple):
         return self.root.joinpath(*self.parts)
 
 
-class ImportCommand(NamedTuple):
+class ImportCommand(msgspec.Struct, frozen=True):
     """The command that the user runs next."""
 
     folder: str | None  # where to run it: the session is put into the project there
     arguments: tuple[str, ...]
+
+
+class RestoredFile(msgspec.Struct, frozen=True):
+    path: str
+    state: Literal["written", "there", "other"]  # other: a different file has this name, and is kept
+
+
+_STATES: Mapping[str, Literal["written", "there", "other"]] = {"missing": "written", "there": "there", "other": "other"}
+
+
+class RestoreReport(msgspec.Struct, frozen=True, kw_only=True):
+    session: str
+    agent: str
+    files: list[RestoredFile]
+    next: Sequence[ImportCommand]  # commands that import the session into the agent; empty if the agent has it
+    left_out: Sequence[LeftOutRow]  # rows of the archived database that the agent's import refuses
+    completed_rows: int  # of older versions: they got fields that the agent's import requires
 
 
 class Plan(NamedTuple):
@@ -57,6 +76,17 @@ class Plan(NamedTuple):
     commands: tuple[ImportCommand, ...] = ()
     left_out: tuple[LeftOutRow, ...] = ()
     completed: int = 0  # rows of older versions that were given fields which the agent's import requires
+
+    def report(self) -> RestoreReport:
+        """Return what was done, once this was carried out."""
+        return RestoreReport(
+            session=self.session.id,
+            agent=self.session.agent,
+            files=[RestoredFile(str(step.to), _STATES[step.state]) for step in self.steps],
+            next=self.commands,
+            left_out=self.left_out,
+            completed_rows=self.completed,
+        )
 
     @property
     def missing(self) -> list[RestoreStep]:
@@ -69,10 +99,10 @@ def find(home: Path, given: str) -> Archived:
     matching = [session for name, session in every if name == given]
     matching = matching or [session for name, session in every if name.startswith(given or "/")]
     if not matching:
-        raise SourceError(f"no session {given} in the archive; 'agent-logger ls' lists those there are")
+        raise SourceError(f"no session {given!r} in the archive; 'agent-logger ls' lists all sessions")
     if len({session.id for session in matching}) > 1:
         count = len({session.id for session in matching})
-        raise SourceError(f"{given} begins the ids of {count} sessions in the archive; give more of it")
+        raise SourceError(f"{given!r} is ambiguous ({pluralize(count, 'session')} in the archive): use a longer prefix")
     return max(matching, key=lambda session: session.source.modified)
 
 
@@ -87,20 +117,18 @@ def plan(home: Path, session: Archived, to: Path | None = None) -> Plan:
     roots = agent_folders(agent.location)
     origin = session.folder.origin
     root = origin if origin in roots else roots[0]
-    return Plan(session, [_step(copy, root) for copy in _copies_of(session, agent.location)])
+    copies = _copies_of(session, agent.location)
+    return Plan(
+        session, [_step(copy.target, root, copy.parts, partial(foreign.chunks, copy.target)) for copy in copies]
+    )
 
 
-def _step(copy: ArchivedCopy, root: Path) -> RestoreStep:
-    chunks = partial(foreign.chunks, copy.target)
-    state = _state(root.joinpath(*copy.parts), chunks)
-    return RestoreStep(copy.target, root, copy.parts, state, chunks)
-
-
-def _state(to: Path, chunks: Callable[[], Iterable[bytes]]) -> Literal["missing", "there", "other"]:
-    if not os.path.lexists(to):
-        return "missing"
-    is_same = foreign.existing(to) == to and _digest(foreign.chunks(to)) == _digest(chunks())
-    return "there" if is_same else "other"
+def _step(copy: Path, root: Path, parts: tuple[str, ...], chunks: Callable[[], Iterable[bytes]]) -> RestoreStep:
+    step = RestoreStep(copy, root, parts, "missing", chunks)
+    if not os.path.lexists(step.to):
+        return step
+    is_same = foreign.existing(step.to) == step.to and _digest(foreign.chunks(step.to)) == _digest(chunks())
+    return step._replace(state="there" if is_same else "other")
 
 
 def _digest(chunks: Iterable[bytes]) -> str:
@@ -122,9 +150,7 @@ def _copies_of(session: Archived, location: AgentLocation) -> Iterator[ArchivedC
 # ---------------------------------------------------------------- documents to import
 
 
-def _plan_of_documents(
-    home: Path, session: Archived, agent: Agent, support: ImportSupport, to: Path | None
-) -> Plan:
+def _plan_of_documents(home: Path, session: Archived, agent: Agent, support: ImportSupport, to: Path | None) -> Plan:
     """Plan a document for the session, and one for each that it started; none for what the agent's database has
     completely."""
     root, above = (home, (RESTORED,)) if to is None else (to.absolute(), ())
@@ -152,33 +178,21 @@ def _plan_of_documents(
 def _rows_there(agent: Agent, database: Path, session: str) -> set[tuple[str, str]]:
     """Return the rows that the agent's own database has of a session; none if it cannot be read."""
     try:
-        return _row_ids(agent.open_session(source_at(agent.name, database, session)).main)
+        entries = agent.open_session(source_at(agent.name, database, session)).main.entries
+        values = [entry.value for entry in entries if isinstance(entry, JsonEntry)]
     except (OSError, SourceError):
         return set()
-
-
-def _row_ids(file: File) -> set[tuple[str, str]]:
-    values = [entry.value for entry in file.entries if isinstance(entry, JsonEntry)]
     return {(value["table"], value["id"]) for value in values if type(value["id"]) is str}
 
 
-def _document_step(
-    session: Archived, root: Path, above: tuple[str, ...], document: ImportDocument
-) -> RestoreStep:
+def _document_step(session: Archived, root: Path, above: tuple[str, ...], document: ImportDocument) -> RestoreStep:
     """Plan a document under the first name that is free, or that a file with the same content has."""
     for number in range(1, MOST_DOCUMENTS + 1):
         name = f"{document.session}.json" if number == 1 else f"{document.session}-{number}.json"
-        step = _step_of(session, root, (*above, name), document.data)
+        step = _step(Path(session.source.path), root, (*above, name), lambda: [document.data])
         if step.state != "other":
             return step
     raise SourceError(f"{step.to.parent} holds {MOST_DOCUMENTS:,} files with this session; delete some")
-
-
-def _step_of(session: Archived, root: Path, parts: tuple[str, ...], data: bytes) -> RestoreStep:
-    def chunks() -> list[bytes]:
-        return [data]
-
-    return RestoreStep(session.file, root, parts, _state(root.joinpath(*parts), chunks), chunks)
 
 
 # ---------------------------------------------------------------- writing
@@ -190,11 +204,9 @@ def carry_out(planned: Plan) -> None:
         try:
             _write(step)
         except FileExistsError as error:
-            raise StoreError(f"{step.to}: something came there meanwhile; it was not touched") from error
+            raise StoreError(f"{step.to}: another file appeared there; it was not changed") from error
         except (OSError, SourceError) as error:
-            raise StoreError(
-                f"cannot write {step.to}: {getattr(error, 'strerror', None) or error}"
-            ) from error
+            raise StoreError(f"cannot write {step.to}: {getattr(error, 'strerror', None) or error}") from error
 
 
 def _write(step: RestoreStep) -> None:

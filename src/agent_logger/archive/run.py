@@ -7,11 +7,10 @@ from pathlib import Path
 from agent_logger.agents.folders import agent_files, agent_folders
 from agent_logger.agents.locations import kept_files
 from agent_logger.agents.registry import located
-from agent_logger.archive import copy_database
-from agent_logger.archive.collect import CopyReport, Trouble, keep_files
+from agent_logger.archive.collect import ArchiveReport, CopyProblem, keep_files
+from agent_logger.archive.copy_database import copy_database, modified_ns
 from agent_logger.archive.layout import (
     MAKING,
-    ArchiveFolder,
     archive_path,
     copies,
     folder_of,
@@ -25,25 +24,22 @@ from agent_logger.journal.seal import seal
 MAKING_SECONDS = 86_400.0  # after which no process is making that copy any more
 
 
-def archive_all(home: Path, quiet_seconds: float = 0.0) -> CopyReport:
+def archive_all(home: Path, quiet_seconds: float = 0.0) -> ArchiveReport:
     """Copy all files. A database that was written to within `quiet_seconds` is left for later."""
-    report = CopyReport()
+    report = ArchiveReport()
     for agent, location in located():
         for origin in agent_folders(location):
             keep_files(home, folder_of(home, agent.name, origin), kept_files(location, origin), report)
         for path in agent_files(agent) if location.is_database else ():
-            _keep_database(folder_of(home, agent.name, path.parent), path, quiet_seconds, report)
+            with report.trying(path):
+                if not 0 <= time.time() - modified_ns(path) / 1e9 < quiet_seconds:
+                    folder = folder_of(home, agent.name, path.parent)
+                    prepare(folder)
+                    report.add(copy_database(agent, path, folder.target((path.name,))))
     return report
 
 
-def _keep_database(folder: ArchiveFolder, path: Path, quiet_seconds: float, report: CopyReport) -> None:
-    with report.trying(path):
-        if not 0 <= time.time() - copy_database.modified(path) < quiet_seconds:
-            prepare(folder)
-            report.add(copy_database.copy_database(path, folder.target((path.name,))))
-
-
-def seal_archive(home: Path, after_seconds: float | None, report: CopyReport) -> None:
+def seal_archive(home: Path, after_seconds: float | None, report: ArchiveReport) -> None:
     """Pack the copies of files that were not written to for so long. `None`: never."""
     for folder in folders(home) if after_seconds is not None else ():
         for copy in copies(folder):
@@ -53,7 +49,7 @@ def seal_archive(home: Path, after_seconds: float | None, report: CopyReport) ->
             try:
                 report.sealed += seal(part) is not None
             except (OSError, SourceError) as error:
-                report.failed.append(Trouble(copy.path, str(error)))
+                report.failed.append(CopyProblem(str(copy.path), str(error)))
 
 
 def sweep(home: Path) -> None:

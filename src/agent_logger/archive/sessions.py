@@ -6,10 +6,11 @@ from typing import NamedTuple, cast
 
 from agent_logger.agents.base import Agent, module
 from agent_logger.agents.contracts import DatabaseFiles
-from agent_logger.agents.registry import agent_called, reader_of
+from agent_logger.agents.registry import agent_called, readable_agent
 from agent_logger.agents.source_files import SourceFiles
 from agent_logger.archive.copy import generations
 from agent_logger.archive.layout import ArchiveFolder, copies, folders
+from agent_logger.errors import SourceError
 from agent_logger.files import foreign
 from agent_logger.files.sources import Source, StampCache
 
@@ -28,10 +29,6 @@ class Archived(NamedTuple):
     @property
     def agent(self) -> str:
         return self.folder.agent
-
-    @property
-    def file(self) -> Path:
-        return Path(self.source.path)
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -57,9 +54,17 @@ def archived_sessions(home: Path) -> Iterator[Archived]:
         yield from archived_in(folder, StampCache())
 
 
+def is_archived(home: Path, session: str) -> bool:
+    """Whether the archive has a copy of the session. An archive that cannot be read has none."""
+    try:
+        return any(session in archived.names for archived in archived_sessions(home))
+    except (OSError, SourceError):
+        return False
+
+
 def archived_in(folder: ArchiveFolder, cache: StampCache, skip: Container[str] = ()) -> Iterator[Archived]:
     """Find the sessions of one folder of an agent, except those whose names are in `skip`, without opening them."""
-    agent = reader_of(folder.agent)
+    agent = readable_agent(folder.agent)
     if agent is None or agent.location is None:
         return
     if agent.location.is_database:
@@ -70,9 +75,7 @@ def archived_in(folder: ArchiveFolder, cache: StampCache, skip: Container[str] =
             yield Archived(folder, Path(source.path), source)
 
 
-def _in_databases(
-    agent: Agent, folder: ArchiveFolder, cache: StampCache, skip: Container[str]
-) -> Iterator[Archived]:
+def _in_databases(agent: Agent, folder: ArchiveFolder, cache: StampCache, skip: Container[str]) -> Iterator[Archived]:
     """Find the sessions in databases, whatever the files are called. What a newer copy no longer has is in an older
     one."""
     files = cast("DatabaseFiles", module(agent.files))

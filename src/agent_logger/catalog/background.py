@@ -4,37 +4,10 @@ priority, without blocking others."""
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Thread
 
-from agent_logger import platform
-
-
-@contextmanager
-def indexing(home: Path) -> Iterator[bool]:
-    """Yield whether this process may fill the index; another process may be doing so. Where there are no locks, every
-    process may."""
-    held = None
-    mine = True
-    with suppress(OSError):
-        held = _open_lock_file(home)
-        with suppress(platform.NoLocksError):
-            mine = platform.lock(held)
-    try:
-        yield mine
-    finally:
-        if held:
-            held.close()
-
-
-def _open_lock_file(home: Path) -> platform.Held:
-    path = home / "catalog.lock"
-    platform.make_folder(home)
-    with suppress(FileExistsError):
-        platform.open_file(path, create=True).close()
-    return platform.open_file(path)
+from agent_logger.catalog.index_lock import indexing
 
 
 def start(home: Path, seal_after_seconds: float | None) -> bool:
@@ -52,7 +25,7 @@ def start(home: Path, seal_after_seconds: float | None) -> bool:
         )
     except OSError:
         return False
-    Thread(target=child.wait, daemon=True).start()  # in case we outlive it
+    Thread(target=child.wait, daemon=True).start()  # we may outlive the child
     return True
 
 

@@ -4,13 +4,13 @@ Commands, the page, and programs that build on this use it. It is derived from t
 is answered from what was on the disk no more than a second before. Its database may be deleted at any time.
 """
 
+import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import tzinfo
+from datetime import date, datetime, tzinfo
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from msgspec.structs import replace
@@ -27,29 +27,35 @@ from agent_logger.catalog.database import (
     open_in_memory,
 )
 from agent_logger.catalog.queries import NEED_DETAILS, Order
-from agent_logger.catalog.refresh.refresh import Progress, RefreshReport, changes, refresh
+from agent_logger.catalog.refresh.changes import Progress, changes
+from agent_logger.catalog.refresh.refresh import RefreshReport, refresh
 from agent_logger.catalog.schema import CATALOG, TEXT_INDEX
-from agent_logger.catalog.summary import Filter, Hit, SessionSummary, Uncounted
+from agent_logger.catalog.summary import Filter, Hit, SessionChoices, SessionHeading, SessionSummary, Uncounted
 from agent_logger.errors import StoreError
-from agent_logger.home.facts import session_labelled
+from agent_logger.home.marks import Marks, marked_sessions, read_marks, session_labelled
 
 # A query imports what it needs: most need little, and are made by commands that end at once.
 if TYPE_CHECKING:
     from agent_logger.catalog.discovery.sessions import SessionLocation
     from agent_logger.catalog.joining.calls import CallDetail, WireCall
-    from agent_logger.catalog.ledger.ledger import LedgerRow
+    from agent_logger.catalog.ledger.blocks import UsageBlock
+    from agent_logger.catalog.ledger.rows import LedgerRow
     from agent_logger.catalog.ledger.totals import By, Total
     from agent_logger.catalog.removal import OwnFiles
-    from agent_logger.catalog.search.search import Coverage
+    from agent_logger.catalog.search.query import Query
+    from agent_logger.catalog.search.search import Coverage, Searched
     from agent_logger.catalog.tree import SessionNode
+    from agent_logger.files.sources import Source
     from agent_logger.model.session import Session
 
 FRESH_SECONDS = 1.0
+LAST = "last"  # as a name, the session last active
 SHORT_ID = 8  # characters, where they are enough
+MOST_CHOICES = 200  # of a pick list
 DETAILS_AT_ONCE = 8  # sessions
 MOST_LOOKS = 3
 MOST_ASKED = 1 << 31  # sessions or hits; SQLite has no infinite numbers
-INDEX_SECONDS = 1.0  # that a search spends on adding what is missing from the index
+INDEX_SECONDS = 1.0  # time that a search spends on adding what is missing from the index
 
 T = TypeVar("T")
 
@@ -62,19 +68,19 @@ class Catalog:
     and never wait for it here, pass an infinite `fresh_seconds`.
     """
 
-    def __init__(self, home: Path, fresh_seconds: float = FRESH_SECONDS) -> None:
-        self.home = home
+    def __init__(self, home: str | os.PathLike[str], fresh_seconds: float = FRESH_SECONDS) -> None:
+        self.home = home = Path(home).expanduser()
         self._fresh_seconds = fresh_seconds
         self.problem: str | None = None
         self._path = home / "catalog.db"
         self._text_path = home / "catalog-text.db"
         self._open: sqlite3.Connection | None = None
         self._texts: sqlite3.Connection | None = None
-        self._unsealed_since = float("inf")  # as the last refresh saw it
+        self._unsealed_since = float("inf")  # the time that the last refresh reported
         self._refreshed = float("-inf") if fresh_seconds < float("inf") else 0.0
 
     @classmethod
-    def open(cls, home: Path | None = None) -> Self:
+    def open(cls, home: str | os.PathLike[str] | None = None) -> Self:
         """Open the catalog of this user's home, or another one, over all agents' files that it knows of."""
         from agent_logger import config
 
@@ -83,12 +89,11 @@ class Catalog:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, _type: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
     def close(self) -> None:
+        """Close the databases. What the catalog knows stays there for the next one."""
         for database in (self._open, self._texts):
             if database:
                 database.close()
@@ -128,7 +133,7 @@ class Catalog:
         """Add to the search index what is missing from it, the session last active first; for no longer than `seconds`,
         if they are given. Returns whether the index is complete then. If another process is filling the index, this one
         leaves it to that."""
-        from agent_logger.catalog.background import indexing
+        from agent_logger.catalog.index_lock import indexing
         from agent_logger.catalog.search.search import index
 
         self._query(lambda _: None)
@@ -175,64 +180,89 @@ class Catalog:
         order: Order = "active",
     ) -> list[SessionSummary]:
         """Return sessions, the one last active first, or in another order, always from the most to the least."""
-        conditions = where or Filter()
+        conditions = self._conditions(where)
         limit = MOST_ASKED if limit is None else min(limit, MOST_ASKED)
         offset = min(offset, MOST_ASKED)
-        if conditions.title or order in NEED_DETAILS:
-            self.read_details()
-        elif conditions.live:
-            self._read_live_details()
+        self._read_conditions(conditions, needs_details=order in NEED_DETAILS)
         ids: list[str] = []
         for _ in range(MOST_LOOKS):  # reading details may show that others were active later
-            ids = self._query(
-                lambda database: queries.session_ids(database, conditions, order, limit, offset)
-            )
+            ids = self._query(lambda database: queries.session_ids(database, conditions, order, limit, offset))
             if not self.read_details(ids):
                 break
         self._count_damaged_lines(ids)
         self._note_closed_logs(ids)
-        return self._query(lambda database: queries.summaries(database, ids))
+        return self._with_marks(self._query(lambda database: queries.summaries(database, ids)))
 
     def count(self, where: Filter | None = None) -> int:
         """Return how many sessions there are."""
-        conditions = where or Filter()
-        if conditions.title:
-            self.read_details()
-        elif conditions.live:
-            self._read_live_details()
+        conditions = self._conditions(where)
+        self._read_conditions(conditions)
         return self._query(lambda database: queries.count_sessions(database, conditions))
 
+    def choices(self, most: int = MOST_CHOICES) -> SessionChoices:
+        """Return the agents, projects and models of all sessions, the one last active first, at most so many of each;
+        and all labels."""
+        labels = sorted({label for marks in self.marks().values() for label in marks.labels})
+        return replace(self._query(lambda database: queries.choices(database, most)), labels=tuple(labels))
+
+    def matching(self, text: str, *, limit: int) -> list[SessionSummary]:
+        """Return sessions with all words of the text in the title, the project or the id, the one last active first.
+        Reads no files: a title that was not read yet is not found."""
+        words = text.split()
+        return self._query(lambda database: queries.summaries(database, queries.matching_ids(database, words, limit)))
+
     def summary(self, session_id: str) -> SessionSummary | None:
+        """Return a session in short; None if there is no session of that id."""
         self.read_details([session_id])
         self._count_damaged_lines([session_id])
         self._note_closed_logs([session_id])
-        return next(iter(self._query(lambda database: queries.summaries(database, [session_id]))), None)
+        summaries = self._query(lambda database: queries.summaries(database, [session_id]))
+        return next(iter(self._with_marks(summaries)), None)
 
     def resolve(self, given: str) -> list[str]:
         """Return the ids of the sessions that are meant: the one with that id, log name or path; the one that last got
-        that label; else all whose id or name begins so."""
+        that label; all whose id or name begins so; for `last`, the one last active."""
         name = session_labelled(self.home, given) or given
-        return self._query(lambda database: queries.resolve(database, name))
+        matching = self._query(lambda database: queries.resolve(database, name))
+        return [session.id for session in self.sessions(limit=1)] if given == LAST and not matching else matching
 
-    def short_ids(self, session_ids: Iterable[str]) -> dict[str, str]:
-        """Return a unique beginning of each id: eight characters, or as many as tell it from all others."""
+    def headings(self, session_ids: Iterable[str]) -> dict[str, SessionHeading]:
+        """Return what a person knows each session by."""
+        ids = list(session_ids)
+        self.read_details(ids)
+        return self._query(lambda database: queries.headings(database, ids))
+
+    def short_ids(self, session_ids: Iterable[str] | None = None) -> dict[str, str]:
+        """Return a unique beginning of each id, or of those of all sessions: eight characters, or as many as tell it
+        from all others."""
+        if session_ids is None:
+            return self._query(lambda database: queries.all_beginnings(database, SHORT_ID))
         return self._query(lambda database: queries.beginnings(database, session_ids, SHORT_ID))
 
     def session(self, session_id: str) -> "Session | None":
         """Return a session from all its witnesses. It is named by the client's id, the name of a log, or a unique
         beginning."""
+        name = self._only(session_id)
+        return self.read(name) if name else None
+
+    def _only(self, given: str) -> str | None:
+        """Return the id of the session that is meant, if there is exactly one."""
+        names = self.resolve(given)
+        return names[0] if len(names) == 1 else None
+
+    def read(self, session_id: str) -> "Session | None":
+        """Return the session with exactly this id from all its witnesses; None if its files cannot be read."""
         from agent_logger.catalog.details import load_session
         from agent_logger.catalog.live.liveness import in_flight, mark_interrupted
 
-        names = self.resolve(session_id)
-        session = self._query(lambda database: load_session(database, names[0])) if len(names) == 1 else None
+        session = self._query(lambda database: load_session(database, session_id))
         if session is None:
             return None
-        if files := self.damaged_files(names[0]).get(names[0]):
+        if files := self.damaged_files(session_id).get(session_id):
             session = replace(session, damaged_lines=sum(files.values()))
         if not in_flight(session):
             return session
-        summary = self.summary(names[0])
+        summary = self.summary(session_id)
         return session if summary and summary.live else mark_interrupted(session)
 
     def damaged_files(self, *session_ids: str) -> dict[str, dict[Path, int]]:
@@ -247,10 +277,14 @@ class Catalog:
 
             self._with_recovery(lambda database: count_damaged_lines(database, session_ids))
 
-    def _read_live_details(self) -> None:
-        """Read the details of all sessions that may be live, so that they show whether they are."""
-        self._note_closed_logs(None)
-        self.read_details(self._query(queries.live_candidates))
+    def _read_conditions(self, conditions: Filter, *, needs_details: bool = False) -> None:
+        """Read what the conditions are about: titles, or which sessions are live, which the details of those show that
+        may be."""
+        if conditions.title or needs_details:
+            self.read_details()
+        elif conditions.live:
+            self._note_closed_logs(None)
+            self.read_details(self._query(queries.live_candidates))
 
     def _note_closed_logs(self, session_ids: Sequence[str] | None) -> None:
         if self._query(lambda database: queries.open_logs(database, session_ids)):
@@ -264,11 +298,12 @@ class Catalog:
 
         return calls_of(self._logs(session_id))
 
-    def call(self, session_id: str, call: str) -> "CallDetail | None":
-        """Return a call of the session in full, by its id, or the beginning of it."""
+    def call(self, session_id: str, call: str, *, since: str | None = None) -> "CallDetail | None":
+        """Return a call of the session in full, by its id, or the beginning of it, and what changed in it since the
+        call before in its thread, or since another."""
         from agent_logger.catalog.joining.calls import call_detail
 
-        return call_detail(self.calls(session_id), call)
+        return call_detail(self.calls(session_id), call, since)
 
     def calls_by_turn(self, session_id: str) -> "dict[int | None, list[WireCall]]":
         """Return the calls under the turns they were made for, by the turn's place in `Session.turns`; `None`: there is
@@ -283,29 +318,38 @@ class Catalog:
         it."""
         from agent_logger.catalog.tree import TreeDetails, branches_of, tree
 
-        names = self.resolve(session_id)
+        name = self._only(session_id)
         details = TreeDetails(self.summary, self.session, lambda name: branches_of(self._logs(name)))
-        return tree(names[0], self._query(queries.parents), details) if len(names) == 1 else None
+        return tree(name, self._query(queries.parents), details) if name else None
 
     def places(self, session_id: str) -> "list[SessionLocation]":
         """Return where each witness has the session; empty unless exactly one session is meant."""
         from agent_logger.catalog.discovery.sessions import place_of
 
-        names = self.resolve(session_id)
-        if len(names) != 1:
-            return []
-        return [place_of(source) for source in self._query(partial(queries.sources_of, session=names[0]))]
+        name = self._only(session_id)
+        return list(map(place_of, self.sources(name))) if name else []
+
+    def sources(self, session_id: str) -> "list[Source]":
+        """Return the session with exactly this id as each witness has it, not opened."""
+        return self._query(partial(queries.sources_of, session=session_id))
+
+    def forks(self, session_id: str) -> list[str]:
+        """Return the sessions that were forked from this one, the one that began first at the beginning."""
+        parents = self._query(queries.parents)
+        return [name for name, parent in parents.items() if parent == session_id]
+
+    def stamps(self) -> dict[str, tuple[str, int]]:
+        """Return the stamp of each session, which changes with its files, and the size of these."""
+        return self._query(queries.stamps)
 
     def _logs(self, session_id: str) -> list[Path]:
-        return [
-            place.path for place in self.places(session_id) if place.agent is None and not place.is_of_hooks
-        ]
+        return [place.path for place in self.places(session_id) if place.agent is None and not place.is_of_hooks]
 
     def ledger(self, where: Filter | None = None, *, session: str | None = None) -> "Iterator[LedgerRow]":
         """Yield every response of a model once, in the order of time; those of one session only, if it is given."""
         from agent_logger.catalog.usage_queries import ledger_rows
 
-        conditions = where or Filter()
+        conditions = self._conditions(where)
         return iter(self._query(lambda database: list(ledger_rows(database, conditions, session))))
 
     def counted_elsewhere(self, session: str) -> "list[LedgerRow]":
@@ -339,38 +383,137 @@ class Catalog:
 
         if by == "tool":
             self.read_details()
-        return self._query(lambda database: usage(database, by, where or Filter(), zone))
+        conditions = self._conditions(where)
+        return self._query(lambda database: usage(database, by, conditions, zone))
+
+    def usage_over_time(
+        self, step: "By", by: "By", where: Filter | None = None, *, zone: tzinfo | None = None
+    ) -> "dict[str | None, dict[str | None, Total]]":
+        """Return totals by day, week or month (`step`), and within each by model, project or agent, in no order."""
+        from agent_logger.catalog.usage_queries import usage_over_time
+
+        conditions = self._conditions(where)
+        return self._query(lambda database: usage_over_time(database, step, by, conditions, zone))
 
     def total(self, where: Filter | None = None) -> "Total":
+        """Return the tokens, the cost and the number of responses of all sessions, or of those that match."""
         from agent_logger.catalog.usage_queries import total_usage
 
-        return self._query(lambda database: total_usage(database, where or Filter()))
+        conditions = self._conditions(where)
+        return self._query(lambda database: total_usage(database, conditions))
+
+    def usage_blocks(self, where: Filter | None = None) -> "list[UsageBlock]":
+        """Return totals by blocks of five hours, in the order of time. Blocks are those of one agent's plan: name the
+        agent in the filter. The times of the filter select whole blocks."""
+        from agent_logger.catalog.usage_queries import usage_blocks
+
+        conditions = self._conditions(where)
+        always = replace(conditions, since=None, until=None)
+        blocks = self._query(lambda database: usage_blocks(database, always))
+        return [block for block in blocks if queries.overlaps(block.start, block.last, conditions)]
+
+    def active_block(self, now: datetime) -> "UsageBlock | None":
+        """Return the block that is not over yet, of the agent whose plans have blocks; None if there is none."""
+        from agent_logger.agents.registry import block_limited_agent
+        from agent_logger.catalog.usage_queries import active_block
+
+        conditions = Filter(agent=block_limited_agent())
+        return self._query(lambda database: active_block(database, conditions, now))
+
+    def unpriced_models(self, where: Filter | None = None) -> dict[str | None, int]:
+        """Return how many responses of which models have no price; `None` is a model that is not known."""
+        from agent_logger.catalog.usage_queries import unpriced_models
+
+        conditions = self._conditions(where)
+        return self._query(lambda database: unpriced_models(database, conditions))
 
     def sessions_with_unlisted_calls(self, where: Filter | None = None) -> int:
         """Return how many of the sessions in the total have only their agents' files as witnesses, which leave out
         calls outside the conversation."""
         from agent_logger.catalog.usage_queries import sessions_with_unlisted_calls
 
-        return self._query(lambda database: sessions_with_unlisted_calls(database, where or Filter()))
+        conditions = self._conditions(where)
+        return self._query(lambda database: sessions_with_unlisted_calls(database, conditions))
 
-    def search(self, words: str, *, limit: int = 20) -> Sequence[Hit]:
+    def search(
+        self, words: str, *, limit: int = 20, since: date | None = None, until: date | None = None
+    ) -> Sequence[Hit]:
         """Search, the best hit first: words, `"phrases"`, `begin*`, `tool:Bash`, `file:login.py`, `is:error`,
-        `project:`, `agent:`.
+        `project:`, `agent:`, `label:`, `is:pinned`. `since` and `until` are as in a `Filter`.
 
         What the index does not cover yet is not found: `coverage` says how much it does. Raises `ValueError` if a field
         such as `tool:` has no value.
         """
-        from agent_logger.catalog.search.query import read
         from agent_logger.catalog.search.search import search
 
-        query, limit = read(words), min(limit, MOST_ASKED)
+        limit = min(limit, MOST_ASKED)
         self.index(seconds=INDEX_SECONDS)
         before = self._texts
-        hits = self._with_texts(lambda database, texts: search(database, texts, query, limit))
+        hits = self._search(words, since, until, partial(search, limit=limit))
         if self._texts is before:
             return hits
         self.index(seconds=INDEX_SECONDS)  # it was damaged or deleted, and started again
-        return self._with_texts(lambda database, texts: search(database, texts, query, limit))
+        return self._search(words, since, until, partial(search, limit=limit))
+
+    def count_hits(self, words: str, *, since: date | None = None, until: date | None = None) -> int:
+        """Return how many hits there are in the index as it is, up to 10,000."""
+        from agent_logger.catalog.search.search import count_hits
+
+        return self._search(words, since, until, count_hits)
+
+    def _search(self, words: str, since: date | None, until: date | None, work: "Callable[[Searched, Query], T]") -> T:
+        from agent_logger.catalog.search.query import read
+        from agent_logger.catalog.search.search import Searched
+
+        query, marks = read(words), self.marks()
+        query.since = queries.since(since) // 1000 if since else None
+        query.until = queries.until(until) // 1000 if until else None
+        return self._with_texts(lambda database, texts: work(Searched(database, texts, marks), query))
+
+    # ------------------------------------------------------------ marks
+
+    def marks(self) -> dict[str, Marks]:
+        """Return the labels, pins and notes that people put on sessions, by session."""
+        by_session = read_marks(self.home, lambda names: self._query(partial(queries.current_ids, names=names)))
+        return {name: marks for name, marks in by_session.items() if marks != Marks()}
+
+    def mark(
+        self,
+        session_id: str,
+        *,
+        labels: Iterable[str] = (),
+        without_labels: Iterable[str] = (),
+        pinned: bool | None = None,
+        note: str | None = None,
+    ) -> Marks:
+        """Change the marks of the session with exactly this id, and return them. An empty note removes it; what looks
+        like a key in a note is not written. Raises `OSError`."""
+        from agent_logger.home.marks import change_marks
+
+        change_marks(self.home, self._names(session_id), labels, without_labels, pinned, note)
+        return self.marks().get(session_id, Marks())
+
+    def _names(self, session_id: str) -> list[str]:
+        """Return the id, and the other names that marks of the session are under."""
+        names = list(read_marks(self.home))
+        ids = self._query(lambda database: queries.current_ids(database, names))
+        return [session_id, *(name for name in names if ids.get(name) == session_id and name != session_id)]
+
+    def _with_marks(self, summaries: list[SessionSummary]) -> list[SessionSummary]:
+        marks = self.marks()
+        return [
+            replace(summary, labels=own.labels, pinned=own.pinned, note=own.note)
+            if (own := marks.get(summary.id))
+            else summary
+            for summary in summaries
+        ]
+
+    def _conditions(self, where: Filter | None) -> Filter:
+        """Return the filter with the sessions that its label and pin mean."""
+        if where is None or not (where.label or where.pinned):
+            return where or Filter()
+        marked = marked_sessions(self.marks(), label=where.label, pinned=where.pinned)
+        return replace(where, sessions=frozenset(marked) if where.sessions is None else where.sessions & set(marked))
 
     # ------------------------------------------------------------ removing
 
@@ -387,11 +530,9 @@ class Catalog:
     def branches(self, *session_ids: str) -> dict[str, str]:
         """Return the other sessions whose beginning is in a log of these, or of such a branch, each with the session it
         continues from: without that session's log they would lose their beginning."""
-        from agent_logger.catalog.removal import WireLog, branches_of
+        from agent_logger.catalog.removal import branches_of
 
-        rows = self._query(queries.logs_and_forks)
-        logs = [(WireLog(session, Path(path)), forked) for session, path, forked in rows]
-        return branches_of(session_ids, (log for log, _ in logs), (log for log, forked in logs if forked))
+        return branches_of(session_ids, self._query(queries.own_logs))
 
     def remove(self, *session_ids: str) -> "Sequence[OwnFiles]":
         """Delete what we have written of sessions, and do not show them any more, even if their agent still has them.
@@ -400,19 +541,16 @@ class Catalog:
         from agent_logger.catalog.removal import remove_files
         from agent_logger.catalog.search.index import erase
 
-        self._refuse_if_branches_stay(session_ids)
+        if branches := self.branches(*session_ids):
+            parents, names = ", ".join(dict.fromkeys(branches.values())), ", ".join(branches)
+            raise StoreError(
+                f"{names} would lose the part before the fork, which is in the log of {parents}; remove them together"
+            )
         ours = self.files_of_ours(*session_ids)
         remove_files(self.home, session_ids, ours)
         self._with_texts(lambda _, texts: erase(texts, session_ids))
         self.refresh()
         return ours
-
-    def _refuse_if_branches_stay(self, session_ids: Sequence[str]) -> None:
-        if branches := self.branches(*session_ids):
-            parents, names = ", ".join(dict.fromkeys(branches.values())), ", ".join(branches)
-            raise StoreError(
-                f"{names} would lose what {parents} recorded before the fork; remove them together"
-            )
 
     # ------------------------------------------------------------ the database, whatever happens to it
 
@@ -469,9 +607,7 @@ class Catalog:
     def _recover(self, error: Exception) -> None:
         damaged = self._open
         self.close()
-        if not (
-            damaged and is_damage(error) and discard(damaged, self._path)
-        ):  # full, locked, not to be written to
+        if not (damaged and is_damage(error) and discard(damaged, self._path)):  # full, locked, not to be written to
             self._open, self.problem = open_in_memory(CATALOG), f"{self._path}: {error}"
             queries.prepare(self._open)
         refresh(self._database(), self.home)

@@ -10,7 +10,7 @@ runs: slower, but correct.
 import os
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
@@ -21,12 +21,12 @@ from agent_logger import platform
 from agent_logger.catalog.schema import Schema
 from agent_logger.files.stored_text import storable
 
-WAIT_SECONDS = 10.0  # for another process that is writing; it never does so for long
+WAIT_SECONDS = 10.0  # time to wait for another process that is writing, which is never long
 PAGE_CACHE_KB = 16_000
 
 
-# How a file with other bytes than were written shows: names that are not text, even in SQLite's messages, and
-# values that cannot be decoded.
+# The errors that show that a file has other bytes than were written: names that are not text, even in SQLite's
+# messages, and values that cannot be decoded.
 DAMAGED = (sqlite3.Error, UnicodeDecodeError, msgspec.DecodeError)
 
 
@@ -96,11 +96,20 @@ def transaction(database: sqlite3.Connection) -> Iterator[None]:
     database.execute("COMMIT")
 
 
+def upsert(table: str, columns: Iterable[str], key: str, changes: Mapping[str, str]) -> str:
+    """Return SQL that inserts a row of named values, or updates the row with the same key. `changes`: what a column
+    becomes then, where that is not simply the new value."""
+    names = list(columns)
+    updates = {**{name: f"excluded.{name}" for name in names if name != key}, **changes}
+    return f"""
+        INSERT INTO {table} ({", ".join(names)}) VALUES ({", ".join(f":{name}" for name in names)})
+        ON CONFLICT ({key}) DO UPDATE SET {", ".join(f"{name} = {value}" for name, value in updates.items())}
+    """
+
+
 def json_list(values: Iterable[object]) -> str:
     """Pack any number of values into one parameter, for `IN (SELECT value FROM json_each(?))`."""
-    return msgspec.json.encode(
-        [storable(value) if isinstance(value, str) else value for value in values]
-    ).decode()
+    return msgspec.json.encode([storable(value) if isinstance(value, str) else value for value in values]).decode()
 
 
 def is_damage(error: Exception) -> bool:
@@ -119,7 +128,7 @@ _DAMAGE = ("already exists", "no such table", "no such column", "malformed", "Co
 
 class _Connection(sqlite3.Connection):
     inode: int = 0  # 0: it is in memory
-    version: int = 0  # of the tables that the file had when it was opened; 0: it had none
+    version: int = 0  # the version of the tables when the file was opened; 0: it had none
 
 
 def _open_current(path: Path, schema: Schema) -> sqlite3.Connection | None:
@@ -135,7 +144,7 @@ def _open_current(path: Path, schema: Schema) -> sqlite3.Connection | None:
         return database
     database.close()
     if database.version > schema.version:
-        raise UnusableError(f"{path} is of a newer version of agent-logger")
+        raise UnusableError(f"{path} was written by a newer version of agent-logger; update agent-logger")
     return None
 
 

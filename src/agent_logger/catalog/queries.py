@@ -3,10 +3,12 @@ SQL."""
 
 import sqlite3
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -14,14 +16,14 @@ from agent_logger.agents.running import noted_sessions, running_sessions
 from agent_logger.catalog.database import json_list
 from agent_logger.catalog.ledger.rows import BIT, WITNESS_SETS, micros_of, time_of
 from agent_logger.catalog.live.liveness import INTERRUPTED, SessionState, SourceState, is_live
-from agent_logger.catalog.summary import Filter, SessionSummary
+from agent_logger.catalog.summary import Filter, SessionChoices, SessionHeading, SessionSummary
 from agent_logger.files.sources import Source
 from agent_logger.files.stored_text import hashed, restored, storable
 from agent_logger.model.not_itemised import AT_WORK_SECONDS
 from agent_logger.model.prices import price_date
 from agent_logger.model.session import Cost, Usage
 
-Order = Literal["active", "started", "cost", "tokens", "turns", "exchanges", "duration"]
+Order = Literal["active", "started", "cost", "tokens", "turns", "exchanges", "duration", "errors"]
 ORDERS: Mapping[Order, str] = {
     "active": "last_active DESC",
     "started": "coalesce(started, first_response) DESC",
@@ -30,8 +32,9 @@ ORDERS: Mapping[Order, str] = {
     "turns": "coalesce(turns, responses) DESC",
     "exchanges": "exchanges DESC",
     "duration": "active_seconds DESC",
+    "errors": "errors DESC, last_active DESC",
 }
-NEED_DETAILS = ("exchanges", "duration", "turns")  # orders
+NEED_DETAILS = ("exchanges", "duration", "turns", "errors")  # orders
 
 
 def prepare(database: sqlite3.Connection) -> None:
@@ -39,8 +42,15 @@ def prepare(database: sqlite3.Connection) -> None:
     database.create_function("hashed", 1, lambda text: text and hashed(text), deterministic=True)
 
 
-def since(at: datetime) -> int:
-    return micros_of(at if at.tzinfo else at.astimezone(UTC))
+def since(at: date) -> int:
+    """Return the first moment of a day, or a moment; without a zone, on this machine."""
+    time = at if isinstance(at, datetime) else datetime.combine(at, datetime.min.time())
+    return micros_of(time if time.tzinfo else time.astimezone(UTC))
+
+
+def until(at: date) -> int:
+    """Return the first moment after a day, or a moment."""
+    return since(at if isinstance(at, datetime) else at + timedelta(days=1))
 
 
 def is_within(at: datetime | None, where: Filter) -> bool:
@@ -49,14 +59,21 @@ def is_within(at: datetime | None, where: Filter) -> bool:
         return where.since is None and where.until is None
     micros = micros_of(at)
     return (where.since is None or micros >= since(where.since)) and (
-        where.until is None or micros < since(where.until)
+        where.until is None or micros < until(where.until)
+    )
+
+
+def overlaps(start: datetime, end: datetime, where: Filter) -> bool:
+    """Whether any of these times is within the filter."""
+    return (where.since is None or micros_of(end) >= since(where.since)) and (
+        where.until is None or micros_of(start) < until(where.until)
     )
 
 
 # ---------------------------------------------------------------- sessions
 
 
-# From the session's details, where they are known; else from its responses.
+# Columns that come from the session's details where they are known, else from its responses.
 PROJECT = "coalesce(project, response_project)"
 STARTED = "coalesce(started, first_response)"
 TURNS = "coalesce(turns, responses)"
@@ -65,35 +82,77 @@ ENDED = """
 """
 
 
+def whole_or_part(exists: str, whole: str, part: str) -> str:
+    """Return the condition for a name: a whole name means that one alone, as a pick list does; anything else is a part
+    of names."""
+    return f"CASE WHEN EXISTS ({exists}) THEN {whole} ELSE {part} END"
+
+
+_PROJECT_TERM = whole_or_part(
+    f"SELECT 1 FROM sessions WHERE {PROJECT} = ?", f"{PROJECT} = ?", f"instr(folded({PROJECT}), folded(?))"
+)
+_MODEL_TERM = whole_or_part(
+    "SELECT 1 FROM model_tiers WHERE model = ?",
+    "EXISTS (SELECT 1 FROM json_each(models) WHERE value = ?)",
+    "EXISTS (SELECT 1 FROM json_each(models) WHERE instr(folded(value), folded(?)))",
+)
+
+
 def _where(database: sqlite3.Connection, where: Filter) -> tuple[str, list[object]]:
     terms: list[tuple[str, object]] = [
         ("agent = ?", where.agent),
-        (f"instr(folded({PROJECT}), ?)", where.project and where.project.lower()),
-        ("instr(folded(models), ?)", where.model and json_list([where.model.lower()])[2:-2]),
+        (_PROJECT_TERM, where.project),
+        (_MODEL_TERM, where.model),
         ("instr(folded(title), ?)", where.title and where.title.lower()),
         (f"coalesce({ENDED}, {STARTED}) >= ?", where.since and since(where.since)),
-        (f"{STARTED} < ?", where.until and since(where.until)),
+        (f"{STARTED} < ?", where.until and until(where.until)),
         ("nano_usd >= ?", where.min_cost_usd and where.min_cost_usd * 1e9),
         ("witnesses & ?", where.witness and BIT.get(where.witness, 0)),
     ]
+    if where.sessions is not None:
+        terms.append(("id IN (SELECT value FROM json_each(?))", json_list(where.sessions)))
     if where.live:
         terms.append(("id IN (SELECT value FROM json_each(?))", json_list(_live_sessions(database))))
     return where_clause(terms)
 
 
 def where_clause(terms: Iterable[tuple[str, object]]) -> tuple[str, list[object]]:
-    """Return the conditions that have a value, as SQL, and the values for it."""
+    """Return the conditions that have a value, as SQL, and the values for it: each `?` of a term stands for its
+    value."""
     given = [(term, value) for term, value in terms if value is not None and value != ""]
-    values = [storable(value) if isinstance(value, str) else value for _, value in given]
+    values = [
+        storable(value) if isinstance(value, str) else value for term, value in given for _ in range(term.count("?"))
+    ]
     return " AND ".join(term for term, _ in given) or "1", values
 
 
-def session_ids(
-    database: sqlite3.Connection, conditions: Filter, order: Order, limit: int | None, offset: int
-) -> list[str]:
+def session_ids(database: sqlite3.Connection, conditions: Filter, order: Order, limit: int, offset: int) -> list[str]:
     where, values = _where(database, conditions)
     query = f"SELECT id FROM sessions WHERE {where} ORDER BY {ORDERS[order]}, id LIMIT ? OFFSET ?"
-    return [name for (name,) in database.execute(query, [*values, -1 if limit is None else limit, offset])]
+    return [name for (name,) in database.execute(query, [*values, limit, offset])]
+
+
+def matching_ids(database: sqlite3.Connection, words: Sequence[str], limit: int) -> list[str]:
+    """Return the sessions with all these words in the title, project or id, the one last active first."""
+    text = f"folded(coalesce(title, '') || ' ' || coalesce({PROJECT}, '') || ' ' || id)"
+    where, values = where_clause((f"instr({text}, folded(?))", word) for word in words)
+    query = f"SELECT id FROM sessions WHERE {where} ORDER BY last_active DESC, id LIMIT ?"
+    return [name for (name,) in database.execute(query, [*values, limit])]
+
+
+def choices(database: sqlite3.Connection, most: int) -> SessionChoices:
+    """Return the values that sessions have, those of the session last active first."""
+
+    def names(column: str, tables: str = "sessions") -> tuple[str, ...]:
+        query = f"""
+            SELECT {column} FROM {tables} WHERE {column} IS NOT NULL
+            GROUP BY 1 ORDER BY max(last_active) DESC, 1 LIMIT ?
+        """
+        return tuple(name for (name,) in database.execute(query, (most,)))
+
+    return SessionChoices(
+        agents=names("agent"), projects=names(PROJECT), models=names("value", "sessions, json_each(models)")
+    )
 
 
 def count_sessions(database: sqlite3.Connection, conditions: Filter) -> int:
@@ -102,7 +161,8 @@ def count_sessions(database: sqlite3.Connection, conditions: Filter) -> int:
     return int(count)
 
 
-_AS_IT_IS = (  # columns that a summary has under the same name
+# Columns that a summary has under the same name.
+_AS_IT_IS = (
     *("id", "agent", "title", "exchanges", "tool_calls", "errors", "active_seconds"),
     *("context_tokens", "peak_context_tokens", "inherited_exchanges"),
 )
@@ -122,26 +182,40 @@ def summaries(database: sqlite3.Connection, ids: Sequence[str]) -> list[SessionS
     sources: dict[str, list[Source]] = {}
     states: dict[str, list[SourceState]] = {}
     damaged: dict[str, int] = {}
-    query = """
-        SELECT session, witnesses, damaged_lines, closed_stamp IS stamp,
-            key, agent, path, name, modified, size, stamp, other_paths FROM sources
+    query = f"""
+        SELECT session, witnesses, damaged_lines, closed_stamp IS stamp, {_SOURCE} FROM sources
         WHERE session IN (SELECT value FROM json_each(?)) ORDER BY agent IS NULL, key
     """
     for session, witnesses, lines, is_closed, *source in database.execute(query, given):
-        source_row = _source_of(*source)
+        source_row = _source_of(source)
         sources.setdefault(session, []).append(source_row)
-        state = SourceState(
-            source_row.agent, source_row.path, witnesses, source_row.modified, bool(is_closed)
-        )
+        state = SourceState(source_row.agent, source_row.path, witnesses, source_row.modified, bool(is_closed))
         states.setdefault(session, []).append(state)
         damaged[session] = damaged.get(session, 0) + (lines or 0)
     live = _Live(states)
     rows = database.execute(_SUMMARY, given)
     rows.row_factory = sqlite3.Row
-    summaries = {
-        row["id"]: _summary(row, sources.get(row["id"], []), live, damaged.get(row["id"], 0)) for row in rows
-    }
+    summaries = {row["id"]: _summary(row, sources.get(row["id"], []), live, damaged.get(row["id"], 0)) for row in rows}
     return [summaries[name] for name in ids if name in summaries]
+
+
+def current_ids(database: sqlite3.Connection, names: Iterable[str]) -> dict[str, str]:
+    """Return the session that each name belongs to: its id, or the name of one of its logs."""
+    given = json_list(set(names))
+    logs = "SELECT name, session FROM sources WHERE name IN (SELECT value FROM json_each(?))"
+    ids = "SELECT id, id FROM sessions WHERE id IN (SELECT value FROM json_each(?))"
+    return {**dict(database.execute(logs, (given,))), **dict(database.execute(ids, (given,)))}
+
+
+def headings(database: sqlite3.Connection, ids: Sequence[str]) -> dict[str, SessionHeading]:
+    rows = database.execute(
+        f"SELECT id, title, {PROJECT}, agent, {ENDED} FROM sessions WHERE id IN (SELECT value FROM json_each(?))",
+        (json_list(ids),),
+    )
+    return {
+        name: SessionHeading(title=title, project=project, agent=agent, ended=moment(ended))
+        for name, title, project, agent, ended in rows
+    }
 
 
 class _Live:
@@ -195,13 +269,8 @@ def open_logs(database: sqlite3.Connection, sessions: Iterable[str] | None) -> l
     if sessions is None:
         rows = database.execute(query)
     else:
-        rows = database.execute(
-            f"{query} AND session IN (SELECT value FROM json_each(?))", (json_list(sessions),)
-        )
-    return [
-        OpenLog(source, Path(restored(path)).parent, restored(name), stamp)
-        for source, path, name, stamp in rows
-    ]
+        rows = database.execute(f"{query} AND session IN (SELECT value FROM json_each(?))", (json_list(sessions),))
+    return [OpenLog(source, Path(restored(path)).parent, restored(name), stamp) for source, path, name, stamp in rows]
 
 
 def _live_sessions(database: sqlite3.Connection) -> list[str]:
@@ -264,9 +333,7 @@ def parents(database: sqlite3.Connection) -> dict[str, str | None]:
 def resolve(database: sqlite3.Connection, given: str) -> list[str]:
     """Return the sessions that are meant: by id, by the name of a log or its path; else all that begin so."""
     for where in ("id = ?1", "id IN (SELECT session FROM sources WHERE name = ?1 OR path = ?1)", _BEGINS):
-        rows = database.execute(
-            f"SELECT id FROM sessions WHERE {where} ORDER BY last_active DESC", (storable(given),)
-        )
+        rows = database.execute(f"SELECT id FROM sessions WHERE {where} ORDER BY last_active DESC", (storable(given),))
         if matching := [name for (name,) in rows]:
             return matching
     return []
@@ -279,7 +346,7 @@ _BEGINS = """
 
 
 def beginnings(database: sqlite3.Connection, ids: Iterable[str], least: int) -> dict[str, str]:
-    """Return a beginning of each id that no other id has, of at least `least` characters.
+    """Return a beginning of each id that no other session's id or log name has, of at least `least` characters.
 
     Codex and opencode make ids from the time: sessions of one minute have the first eight characters in common.
     """
@@ -292,15 +359,36 @@ def beginnings(database: sqlite3.Connection, ids: Iterable[str], least: int) -> 
     return beginning_of
 
 
-_NEIGHBOURS = (
-    "SELECT (SELECT max(id) FROM sessions WHERE id < ?1), (SELECT min(id) FROM sessions WHERE id > ?1)"
-)
+_NEIGHBOURS = """
+    SELECT (SELECT max(id) FROM sessions WHERE id < ?1), (SELECT min(id) FROM sessions WHERE id > ?1),
+        (SELECT name FROM sources WHERE name < ?1 AND session <> ?1 ORDER BY name DESC LIMIT 1),
+        (SELECT name FROM sources WHERE name > ?1 AND session <> ?1 ORDER BY name LIMIT 1)
+"""
 
 
 def _common_length(one: str, other: str) -> int:
     """Return how many characters both begin with."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((at for at, (mine, yours) in pairs if mine != yours), min(len(one), len(other)))
+
+
+def all_beginnings(database: sqlite3.Connection, least: int) -> dict[str, str]:
+    """Return what `beginnings` does, for all sessions."""
+    query = "SELECT id, id FROM sessions UNION SELECT name, session FROM sources ORDER BY 1"
+    names = database.execute(query).fetchall()
+    before, after = dict(_shared_lengths(names)), dict(_shared_lengths(names[::-1]))
+    return {name: name[: max(least, 1 + before[name], 1 + after[name])] for name in before}
+
+
+def _shared_lengths(names: Sequence[tuple[str, str]]) -> Iterator[tuple[str, int]]:
+    """Yield each session id, and how many characters it shares with the last name of another session before it. Names
+    are sorted, each with its session."""
+    last = ""
+    for session, own in groupby(names, key=itemgetter(1)):
+        for name, _ in own:
+            if name == session:
+                yield session, _common_length(name, last)
+        last = name
 
 
 # ---------------------------------------------------------------- their sources
@@ -314,18 +402,14 @@ class OutdatedSession(NamedTuple):
     size: int
 
 
-def outdated_sessions(
-    database: sqlite3.Connection, only: Iterable[str] | None = None
-) -> list[OutdatedSession]:
+def outdated_sessions(database: sqlite3.Connection, only: Iterable[str] | None = None) -> list[OutdatedSession]:
     """Return outdated sessions, the one last active first; of these only, if they are given."""
     condition = "" if only is None else "AND id IN (SELECT value FROM json_each(?))"
     query = f"""
         SELECT id, stamp, size FROM sessions WHERE details_stamp IS NOT stamp {condition}
         ORDER BY last_active DESC, id
     """
-    return [
-        OutdatedSession(*row) for row in database.execute(query, () if only is None else (json_list(only),))
-    ]
+    return [OutdatedSession(*row) for row in database.execute(query, () if only is None else (json_list(only),))]
 
 
 def backlog(database: sqlite3.Connection) -> int:
@@ -333,30 +417,28 @@ def backlog(database: sqlite3.Connection) -> int:
     return int(database.execute(query).fetchone()[0])
 
 
+def stamps(database: sqlite3.Connection) -> dict[str, tuple[str, int]]:
+    """Return the stamp and the size of each session."""
+    rows = database.execute("SELECT id, stamp, size FROM sessions")
+    return {session: (stamp, size) for session, stamp, size in rows}
+
+
 def sources_of(database: sqlite3.Connection, session: str) -> list[Source]:
-    rows = database.execute(
-        """
-        SELECT key, agent, path, name, modified, size, stamp, other_paths FROM sources
-        WHERE session = ? ORDER BY agent IS NULL, key
-        """,
-        (session,),
-    )
-    return [_source_of(*row) for row in rows]
+    query = f"SELECT {_SOURCE} FROM sources WHERE session = ? ORDER BY agent IS NULL, key"
+    return list(map(_source_of, database.execute(query, (session,))))
 
 
-def sources_to_count(
-    database: sqlite3.Connection, sessions: Iterable[str] | None
-) -> list[tuple[int, Source]]:
+def sources_to_count(database: sqlite3.Connection, sessions: Iterable[str] | None) -> list[tuple[int, Source]]:
     """Return the sources of these sessions, or of all, whose damaged lines were not counted since they changed, each
     with its number."""
     rows = database.execute(
-        """
-        SELECT id, key, agent, path, name, modified, size, stamp, other_paths FROM sources
+        f"""
+        SELECT id, {_SOURCE} FROM sources
         WHERE damage_stamp IS NOT stamp AND (?1 IS NULL OR session IN (SELECT value FROM json_each(?1)))
         """,
         (None if sessions is None else json_list(sessions),),
     )
-    return [(source, _source_of(*values)) for source, *values in rows]
+    return [(source, _source_of(values)) for source, *values in rows]
 
 
 def damaged_files(database: sqlite3.Connection, sessions: Iterable[str]) -> dict[str, dict[Path, int]]:
@@ -373,12 +455,17 @@ def damaged_files(database: sqlite3.Connection, sessions: Iterable[str]) -> dict
     return damaged
 
 
-def logs_and_forks(database: sqlite3.Connection) -> list[tuple[str, str, bool]]:
-    """Return the session and path of every log of ours, and whether it says that it was forked."""
-    rows = database.execute(
-        "SELECT session, path, parent IS NOT NULL FROM sources WHERE agent IS NULL AND key = path"
-    )
-    return [(session, restored(path), bool(forked)) for session, path, forked in rows]
+class OwnLog(NamedTuple):
+    """A log of ours, its session, and whether it says that it was forked."""
+
+    session: str
+    path: Path
+    is_forked: bool
+
+
+def own_logs(database: sqlite3.Connection) -> list[OwnLog]:
+    rows = database.execute("SELECT session, path, parent IS NOT NULL FROM sources WHERE agent IS NULL AND key = path")
+    return [OwnLog(session, Path(restored(path)), bool(forked)) for session, path, forked in rows]
 
 
 def summaries_beside(database: sqlite3.Connection, session: str) -> dict[str, str]:
@@ -394,18 +481,10 @@ def summaries_beside(database: sqlite3.Connection, session: str) -> dict[str, st
     )
 
 
-def _source_of(
-    key: str,
-    agent: str | None,
-    path: str,
-    name: str,
-    modified: float,
-    size: int,
-    stamp: str,
-    others: str | None = None,
-) -> Source:
-    return Source(restored(key), agent, restored(path), restored(name), modified, size, stamp, _paths(others))
+_SOURCE = "key, agent, path, name, modified, size, stamp, other_paths"
 
 
-def _paths(others: str | None) -> tuple[str, ...] | None:
-    return None if others is None else tuple(map(restored, msgspec.json.decode(others)))
+def _source_of(row: Sequence[Any]) -> Source:
+    key, agent, path, name, modified, size, stamp, others = row
+    paths = None if others is None else tuple(map(restored, msgspec.json.decode(others)))
+    return Source(restored(key), agent, restored(path), restored(name), modified, size, stamp, paths)

@@ -4,18 +4,18 @@ Files of agents are only ever read. They stay, and are not shown.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from agent_logger import platform
 from agent_logger.archive.sessions import copies_by_name
+from agent_logger.catalog.queries import OwnLog
 from agent_logger.errors import StoreError
 from agent_logger.files.parts import PartFile, part_of, parts_of
 from agent_logger.files.sources import Source
 from agent_logger.home.facts import Tombstone, bury, tombstones
+from agent_logger.logs.branches import lineage_of
 from agent_logger.logs.hook_files import hooks_path
-from agent_logger.logs.reader import lineage_of
 from agent_logger.logs.remove import Removal, removal_of_copy, removal_of_hooks, removal_of_session
 
 
@@ -91,40 +91,20 @@ def _removal(home: Path, path: Path) -> Removal:
 
 def _is_owned(log: PartFile) -> bool:
     """Whether a process has it open to append to."""
-    for part in parts_of(log.folder, log.name):
-        with suppress(OSError, platform.NoLocksError):
-            held = platform.open_file(part.path)
-            try:
-                if not platform.lock(held):
-                    return True
-            finally:
-                held.close()
-    return False
+    return any(platform.is_locked(part.path) for part in parts_of(log.folder, log.name))
 
 
 # ---------------------------------------------------------------- branches
 
 
-@dataclass(frozen=True, slots=True)
-class WireLog:
-    """A log of the proxy, and its session."""
-
-    session: str
-    path: Path
-
-
-def branches_of(
-    sessions: Iterable[str], logs: Iterable[WireLog], forked: Iterable[WireLog]
-) -> dict[str, str]:
+def branches_of(sessions: Iterable[str], logs: Sequence[OwnLog]) -> dict[str, str]:
     """Return the sessions that are read with calls of these, each with the one of them it continues from; and likewise
     those forked from them. A branch has nothing of its parent's: without the parent's log it would lose its beginning.
-
-    `logs` are those of all sessions, `forked` those of them that say that they were forked.
-    """
+    `logs`: those of all sessions."""
     own: dict[str, set[Path]] = {}
     for log in logs:
         own.setdefault(log.session, set()).add(log.path)
-    lineages = [(log.session, _lineage(log.path)) for log in forked]
+    lineages = [(log.session, _lineage(log.path)) for log in logs if log.is_forked]
     parent_of: dict[str, str] = {}
     waiting = list(dict.fromkeys(sessions))
     ids = set(waiting)

@@ -18,7 +18,7 @@ class Schema(NamedTuple):
 
 
 CATALOG = Schema(
-    14,
+    16,
     """
 CREATE TABLE properties (         -- of the catalog itself
     name TEXT PRIMARY KEY,        -- catalog_id: a new one for every catalog; change_count: grows with every change;
@@ -75,8 +75,8 @@ CREATE INDEX sources_open_logs ON sources (session)
 CREATE TABLE source_responses (   -- the model's responses as a source has them
     source INTEGER PRIMARY KEY,   -- sources.id
     position BLOB,                -- how far its main file was read: JSON
-    responses BLOB NOT NULL,      -- MessagePack
-    totals BLOB                   -- what the client says that stretches of the session took in all: MessagePack
+    responses BLOB NOT NULL,      -- MessagePack, compressed by zstd
+    totals BLOB                   -- the client's own totals for stretches of the session: MessagePack
 );
 
 CREATE TABLE response_keys (      -- ids of responses, to find the other sessions that have a copy of one
@@ -110,9 +110,9 @@ CREATE TABLE sessions (           -- a conversation, from all its witnesses
     parent TEXT,                  -- the session it was forked from, as a witness says, else as its responses show
     agent TEXT,
     models TEXT NOT NULL,         -- JSON; the main thread's first
-    side_models TEXT NOT NULL,    -- JSON; of models, those that answered beside the conversation alone
+    side_models TEXT NOT NULL,    -- JSON; those of models that answered only side calls
     responses INTEGER NOT NULL,   -- in the ledger
-    inherited_turns INTEGER NOT NULL,  -- of a fork, those from before it; responses and turns are the others
+    inherited_turns INTEGER NOT NULL,  -- of a fork, turns from before it, which are not in responses and turns
     input_tokens INTEGER NOT NULL,
     output_tokens INTEGER NOT NULL,
     cache_read_tokens INTEGER NOT NULL,
@@ -121,7 +121,7 @@ CREATE TABLE sessions (           -- a conversation, from all its witnesses
     nano_usd INTEGER,             -- none if no response has a price
     unpriced_responses INTEGER NOT NULL,
     unpriced_reason TEXT,
-    reported_cost_usd REAL,       -- the sum of what the client says that single responses cost
+    reported_cost_usd REAL,       -- the sum of the client's own costs of single responses
     has_unlisted_calls INTEGER NOT NULL,  -- whether calls may be in no sum: for titles and the like, which the agent's
                                   -- file leaves out
     context_tokens INTEGER,
@@ -144,12 +144,12 @@ CREATE TABLE sessions (           -- a conversation, from all its witnesses
     turns INTEGER,                -- also those without a response in the ledger
     tool_calls INTEGER NOT NULL DEFAULT 0,
     errors INTEGER NOT NULL DEFAULT 0,  -- tool calls that failed
-    active_seconds REAL,          -- that its agent was at work
-    reported_session_cost_usd REAL,  -- what the client says that all of it cost
+    active_seconds REAL,          -- during which its agent was working
+    reported_session_cost_usd REAL,  -- the client's own cost of the whole session
     in_flight INTEGER NOT NULL DEFAULT 0,  -- whether its last exchange has no end yet
     ending TEXT,                  -- how its last exchange ended; none: it has no end yet
     is_over INTEGER NOT NULL DEFAULT 0,  -- whether its agent said that the session has ended
-    details_position BLOB         -- where a long session is read on for its details: JSON
+    details_position BLOB         -- where reading the details of a long session continues: JSON
 ) WITHOUT ROWID;
 CREATE INDEX sessions_last_active ON sessions (last_active);
 CREATE INDEX sessions_family ON sessions (family);
@@ -163,7 +163,7 @@ CREATE TABLE response_tools (     -- which tools a response called, as a session
     PRIMARY KEY (session, message_key)
 ) WITHOUT ROWID;
 
-CREATE TABLE ledger_places (      -- where responses of the ledger stand
+CREATE TABLE ledger_places (      -- session, project, agent and thread of ledger rows
     id INTEGER PRIMARY KEY,
     session TEXT NOT NULL,        -- sessions.id
     project TEXT,
@@ -172,7 +172,7 @@ CREATE TABLE ledger_places (      -- where responses of the ledger stand
     UNIQUE (session, project, agent, thread)
 );
 
-CREATE TABLE model_tiers (        -- what answered
+CREATE TABLE model_tiers (        -- the models that answered, with their tiers
     id INTEGER PRIMARY KEY,
     vendor TEXT NOT NULL,         -- whose message ids these are: anthropic, openai, gemini
     model TEXT,
@@ -181,11 +181,11 @@ CREATE TABLE model_tiers (        -- what answered
 );
 
 CREATE TABLE ledger (             -- every response of a model once; every total is a sum over these rows
-    place INTEGER NOT NULL REFERENCES ledger_places,  -- where it stood first
+    place INTEGER NOT NULL REFERENCES ledger_places,  -- the first place that had it
     model_tier INTEGER NOT NULL REFERENCES model_tiers,
     at INTEGER,
     message_id TEXT,
-    input_tokens INTEGER,         -- none in all five: nobody reported the usage
+    input_tokens INTEGER,         -- none in all five: the usage is unknown
     output_tokens INTEGER,
     cache_read_tokens INTEGER,
     cache_write_tokens INTEGER,
@@ -226,7 +226,7 @@ TEXT_INDEX = Schema(
     4,
     """
 CREATE TABLE properties (         -- of the index itself
-    name TEXT PRIMARY KEY,        -- catalog_state: the state of the catalog that all texts are in the index of
+    name TEXT PRIMARY KEY,        -- catalog_state: the state of the catalog when all its texts were indexed
     value TEXT NOT NULL
 ) WITHOUT ROWID;
 
@@ -234,18 +234,18 @@ CREATE TABLE indexed_sessions (
     id INTEGER PRIMARY KEY,
     session TEXT NOT NULL UNIQUE, -- sessions.id of the catalog
     stamp TEXT NOT NULL,          -- sessions.stamp of the catalog, when it was indexed
-    position BLOB                 -- where a long session is read on: JSON
+    position BLOB                 -- where reading a long session continues: JSON
 );
 
 CREATE TABLE shards (
     id INTEGER PRIMARY KEY,       -- its index is the table words_<id>
     rows INTEGER NOT NULL,
-    dead_rows INTEGER NOT NULL,   -- those that no text stands for any more
+    dead_rows INTEGER NOT NULL,   -- rows whose text was removed
     text_bytes INTEGER NOT NULL,
     next_row INTEGER NOT NULL     -- the number of its next row
 );
 
-CREATE TABLE texts (              -- where the text of a row of an index stands; in a fork too, if it has a copy
+CREATE TABLE texts (              -- the places of a text in sessions, also in forks that have a copy of it
     index_row INTEGER NOT NULL,   -- the shard, and 40 bits: the row's number in it
     session INTEGER NOT NULL,     -- indexed_sessions.id
     exchange INTEGER NOT NULL,    -- its number; 0 outside of all

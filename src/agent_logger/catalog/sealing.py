@@ -10,7 +10,7 @@ from agent_logger.agents.registry import located
 from agent_logger.catalog.database import transaction
 from agent_logger.catalog.discovery.own_logs import folders_of_logs
 
-PAUSE_SECONDS = 3600.0  # until parts that could not be sealed are tried again
+PAUSE_SECONDS = 3600.0  # time until parts that could not be sealed are tried again
 
 
 def is_due(database: sqlite3.Connection, unsealed_since: float, after_seconds: float | None) -> bool:
@@ -43,7 +43,7 @@ def _folders(home: Path) -> Iterator[Path]:
     theirs = [folder for _, location in located() for folder in agent_folders(location)]
     for folder in folders_of_logs(home):
         real = folder.resolve()
-        if folder.is_symlink():  # its target need not be ours
+        if folder.is_symlink():  # the target of a link need not be ours
             continue
         if not any(real.is_relative_to(path) for path in theirs):
             yield folder

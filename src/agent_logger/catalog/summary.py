@@ -3,7 +3,7 @@
 These are not dataclasses: every command imports them, and dataclasses take long to create.
 """
 
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 from typing import Literal
 
@@ -20,33 +20,33 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
     project: str | None
     title: str | None
     models: tuple[str, ...]  # the one that answered most in the main thread first
-    side_models: tuple[str, ...] = ()  # those among them that answered only outside the conversation
+    side_models: tuple[str, ...] = ()  # models that answered only outside the conversation
     started: datetime | None
     ended: datetime | None
-    exchanges: int  # this, turns, usage and cost: for a fork, what came after it
+    exchanges: int  # for a fork, exchanges, turns, usage and cost are those after it
     turns: int
     tool_calls: int
     errors: int  # tool calls that failed
-    active_seconds: float | None  # that the agent worked
+    active_seconds: float | None  # time that the agent worked
     usage: Usage
     cost: Cost
-    reported_cost_usd: float | None  # what the client reported, where it did
+    reported_cost_usd: float | None  # the cost that the client reported, if it did
     context_tokens: int | None
     peak_context_tokens: int | None
     witnesses: frozenset[Witness]
     parent: str | None  # the session it was forked from
-    live: bool  # its agent runs, as far as that can be known
-    ending: str | None = (
-        None  # how its last exchange ended: `result`, `failed`, `cut`, `exit code 1`, `interrupted`, ...
-    )
-    paths: tuple[Path, ...]  # of the files it was derived from
+    live: bool  # whether the agent is running, as far as that can be known
+    # The end of the last exchange: `result`, `failed`, `cut`, `exit code 1`, `interrupted`, ...
+    ending: str | None = None
+    paths: tuple[Path, ...]  # paths of the files that it was derived from
     prompts_only: bool = False  # the agent's file is gone; its history has what was typed
-    main_missing: bool = False  # so is its main file, but those of its sub-agents are left
-    inherited_exchanges: int | None = 0  # for a fork, what came before it; none: its files do not have it
+    main_missing: bool = False  # the main file is gone; the files of its sub-agents are left
+    inherited_exchanges: int | None = 0  # for a fork, exchanges before it; none: its files do not have them
     damaged_lines: int = 0  # lines of its files that cannot be read, and are left out
-    unlisted_calls: bool = (
-        False  # calls may be in no sum: for titles and the like, which its agent's file leaves out
-    )
+    unlisted_calls: bool = False  # calls may be in no sum: for titles and the like, which its agent's file leaves out
+    labels: tuple[str, ...] = ()  # this, pinned and note: what people say of it
+    pinned: bool = False
+    note: str | None = None
 
     @property
     def wall_seconds(self) -> float | None:
@@ -56,18 +56,39 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
         return max(0.0, (self.ended - self.started).total_seconds())
 
 
+class SessionHeading(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person knows a session by."""
+
+    title: str | None
+    project: str | None
+    agent: str | None
+    ended: datetime | None
+
+
+class SessionChoices(msgspec.Struct, frozen=True, kw_only=True):
+    """The values that sessions have, for pick lists."""
+
+    agents: tuple[str, ...]
+    projects: tuple[str, ...]
+    models: tuple[str, ...]
+    labels: tuple[str, ...] = ()
+
+
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
     """Conditions that must all hold. Texts are searched for in the field, ignoring case."""
 
     agent: str | None = None  # the whole name
-    project: str | None = None
-    model: str | None = None
+    project: str | None = None  # the whole path of a project, or a part of paths
+    model: str | None = None  # the whole name of a model, or a part of names
     title: str | None = None
-    since: datetime | None = None
-    until: datetime | None = None
+    since: date | None = None  # this day or moment, and what follows
+    until: date | None = None  # up to this day, which is included, or up to this moment
     min_cost_usd: float | None = None
     witness: Witness | None = None
     live: bool = False
+    label: str | None = None  # the whole label, in any case
+    pinned: bool = False
+    sessions: frozenset[str] | None = None  # only these
 
 
 UncountedReason = Literal[
@@ -82,7 +103,7 @@ class Uncounted(msgspec.Struct, frozen=True, kw_only=True):
     thread: str = MAIN
     model: str | None = None
     message_id: str | None = None
-    status: int | None = None  # of the API's answer
+    status: int | None = None  # the status of the API's answer
     count: int = 1
     reason: UncountedReason
     why: str
@@ -95,8 +116,9 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True):
     title: str | None
     exchange: int  # its number
     turn: int | None  # its place in `Session.turns`; none for what a person typed
-    kind: str  # of the block, or `input`
+    answer: int | None = None  # for what a person typed, the turn that answers it
+    kind: str  # of the block, or `input`; `note` or `label` of the session
     at: datetime | None
     snippet: str  # redacted
     marks: tuple[tuple[int, int], ...]  # start and end of each match in the snippet
-    forks: tuple[str, ...]  # of the session, that begin with a copy of this
+    forks: tuple[str, ...]  # forks of the session that begin with a copy of this text

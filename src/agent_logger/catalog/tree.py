@@ -7,12 +7,13 @@ from pathlib import Path
 
 import msgspec
 
-from agent_logger.catalog.ledger.ledger import Ledger, LedgerRow
+from agent_logger.catalog.ledger.ledger import Ledger
+from agent_logger.catalog.ledger.rows import LedgerRow
 from agent_logger.catalog.ledger.session_responses import responses_of_session
 from agent_logger.catalog.ledger.totals import total
 from agent_logger.catalog.summary import SessionSummary
-from agent_logger.logs.reader import lineage_of
-from agent_logger.model.session import AGENT, MAIN, Session, SubAgent
+from agent_logger.logs.branches import lineage_of
+from agent_logger.model.session import AGENT_PREFIX, MAIN, Session, SubAgent
 
 
 class AgentNode(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,7 +34,7 @@ class BranchNode(msgspec.Struct, frozen=True, kw_only=True):
 
     log: str
     parent: str  # the log that it continues
-    from_call: int  # after this one
+    from_call: int  # the call after which it continues
 
 
 class SessionNode(msgspec.Struct, frozen=True, kw_only=True):
@@ -141,11 +142,9 @@ def agents_of(session: Session) -> list[AgentNode]:
     for row in ledger.rows():
         rows.setdefault(row.thread, []).append(row)
     by_thread = {agent.thread: agent for agent in session.agents}
-    threads = dict.fromkeys([*(thread for thread in session.threads if thread.startswith(AGENT)), *by_thread])
+    threads = dict.fromkeys([*(thread for thread in session.threads if thread.startswith(AGENT_PREFIX)), *by_thread])
     agents = [by_thread.get(thread) or SubAgent(thread=thread) for thread in threads]
-    parents = {
-        agent.thread: agent.parent_thread if agent.parent_thread in threads else MAIN for agent in agents
-    }
+    parents = {agent.thread: agent.parent_thread if agent.parent_thread in threads else MAIN for agent in agents}
     return _agents_below(MAIN, agents, parents, rows, set())
 
 
@@ -156,11 +155,7 @@ def _agents_below(
     rows: Mapping[str, list[LedgerRow]],
     visited: set[str],
 ) -> list[AgentNode]:
-    own = [
-        agent
-        for agent in agents
-        if agent.thread not in visited and _belongs_to(agent.thread, parent, parents)
-    ]
+    own = [agent for agent in agents if agent.thread not in visited and _belongs_to(agent.thread, parent, parents)]
     visited.update(agent.thread for agent in own)
     return [_agent(agent, rows, _agents_below(agent.thread, agents, parents, rows, visited)) for agent in own]
 

@@ -2,29 +2,41 @@
 
 import json
 import sqlite3
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import tzinfo
+from datetime import datetime, timedelta, tzinfo
+from functools import cache, partial
+from itertools import pairwise
 from typing import Any
 
+from msgspec.structs import replace
+
 from agent_logger.catalog.database import json_list
-from agent_logger.catalog.discovery.reader import unpacked
-from agent_logger.catalog.ledger.ledger import LedgerRow
-from agent_logger.catalog.ledger.rows import BIT, WITNESS_SETS
-from agent_logger.catalog.ledger.totals import By, Sum, Total, in_order, time_key, totals
-from agent_logger.catalog.queries import moment, since, where_clause
+from agent_logger.catalog.ledger.blocks import BLOCK, Slice, UsageBlock, blocks
+from agent_logger.catalog.ledger.rows import BIT, EPOCH, WITNESS_SETS, LedgerRow
+from agent_logger.catalog.ledger.stored_responses import decode_responses
+from agent_logger.catalog.ledger.totals import FORMS, QUARTER, By, DatabaseSums, Sum, Total, in_order, time_key, totals
+from agent_logger.catalog.queries import moment, since, until, where_clause, whole_or_part
 from agent_logger.catalog.summary import Filter
 from agent_logger.model.responses import ModelResponse
+from agent_logger.model.session import Usage
+
+_PROJECT_TERM = whole_or_part(
+    "SELECT 1 FROM ledger_places WHERE project = ?", "project = ?", "instr(folded(project), folded(?))"
+)
+_MODEL_TERM = whole_or_part("SELECT 1 FROM model_tiers WHERE model = ?", "model = ?", "instr(folded(model), folded(?))")
 
 
 def _where(where: Filter, session: str | None) -> tuple[str, list[object]]:
     terms: list[tuple[str, object]] = [
         ("session = ?", session),
         ("agent = ?", where.agent),
-        ("instr(folded(project), ?)", where.project and where.project.lower()),
-        ("instr(folded(model), ?)", where.model and where.model.lower()),
+        (_PROJECT_TERM, where.project),
+        (_MODEL_TERM, where.model),
         ("at >= ?", where.since and since(where.since)),
-        ("at < ?", where.until and since(where.until)),
+        ("at < ?", where.until and until(where.until)),
         ("witnesses & ?", where.witness and BIT.get(where.witness, 0)),
+        ("session IN (SELECT value FROM json_each(?))", None if where.sessions is None else json_list(where.sessions)),
     ]
     return where_clause(terms)
 
@@ -34,9 +46,7 @@ _ROWS = """
 """
 
 
-def ledger_rows(
-    database: sqlite3.Connection, where: Filter, session: str | None = None
-) -> Iterator[LedgerRow]:
+def ledger_rows(database: sqlite3.Connection, where: Filter, session: str | None = None) -> Iterator[LedgerRow]:
     return _ledger_rows(database, *_where(where, session))
 
 
@@ -46,14 +56,12 @@ def session_source_responses(database: sqlite3.Connection, session: str) -> Iter
         "SELECT responses FROM source_responses JOIN sources ON sources.id = source WHERE session = ?",
         (session,),
     ).fetchall()
-    return (response for (data,) in blobs for response in unpacked(data))
+    return (response for (data,) in blobs for response in decode_responses(data))
 
 
 def counted_elsewhere(database: sqlite3.Connection, session: str) -> Iterator[LedgerRow]:
     """Yield the responses that the session has too, but another had before it."""
-    ids = {
-        response.message_id for response in session_source_responses(database, session) if response.message_id
-    }
+    ids = {response.message_id for response in session_source_responses(database, session) if response.message_id}
     where = """
         session <> ? AND message_id IN (SELECT value FROM json_each(?)) AND session IN (
             SELECT id FROM sessions WHERE family = (SELECT family FROM sessions WHERE id = ?)
@@ -73,14 +81,14 @@ def _ledger_rows(database: sqlite3.Connection, where: str, values: list[object])
 
 
 def _ledger_row(row: Sequence[Any]) -> LedgerRow:
-    family, message_id, model, tier, given, output, read, write, hour, nano, reason, reported, at, *rest = row
-    session, project, agent, thread, witnesses, copies, joined_by, partial = rest
+    family, message_id, model, tier, *tokens, nano, reason, reported, at = row[:13]
+    session, project, agent, thread, witnesses, copies, joined_by, partial = row[13:]
     return LedgerRow(
         family=family,
         message_id=message_id,
         model=model,
         tier=tier,
-        tokens=None if given is None else (given, output, read, write, hour),
+        usage=None if tokens[0] is None else Usage.from_counts(*tokens),
         nano_usd=reason if nano is None else nano,
         reported_cost_usd=reported,
         at=moment(at),
@@ -91,26 +99,21 @@ def _ledger_row(row: Sequence[Any]) -> LedgerRow:
         witnesses=WITNESS_SETS[witnesses],
         copies=copies,
         joined_by=joined_by,
-        partial=bool(partial),
+        final=not partial,
     )
 
 
 # ---------------------------------------------------------------- sums
 
+# The columns of `DatabaseSums`, in its order.
 _SUMS = """
     count(nullif(copies, 0)), sum(partial), sum(input_tokens), sum(output_tokens), sum(cache_read_tokens),
     sum(cache_write_tokens), sum(cache_write_1h_tokens), sum(nano_usd), count(unpriced_reason), min(unpriced_reason),
     sum(reported_cost_usd), count(*) - count(input_tokens)
 """
-_QUARTER = 900_000_000  # microseconds; no zone changes its offset within one
+# Keys that are not the column of this name.
 _KEYS: Mapping[By, str] = {
-    "day": f"at / {_QUARTER}",
-    "week": f"at / {_QUARTER}",
-    "month": f"at / {_QUARTER}",
-    "session": "session",
-    "model": "model",
-    "project": "project",
-    "agent": "agent",
+    **dict.fromkeys(FORMS, f"at / {QUARTER * 1_000_000}"),
     "tool": """(
         SELECT calls FROM response_tools
         WHERE response_tools.session = ledger_places.session AND message_key = hashed(message_id)
@@ -123,12 +126,12 @@ def usage(
 ) -> dict[str | None, Total]:
     """Return the same as `totals` over the rows, summed in the database."""
     where, values = _where(conditions, None)
-    query = f"SELECT {_KEYS[by]}, {_SUMS} {_ROWS} WHERE {where} GROUP BY 1"
+    query = f"SELECT {_KEYS.get(by, by)}, {_SUMS} {_ROWS} WHERE {where} GROUP BY 1"
     sums: dict[str | None, Sum] = {}
     try:
         for key, *columns in database.execute(query, values):
             for name, share in _shares(by, key, columns, zone):
-                sums.setdefault(name, Sum()).add_sums(share)
+                sums.setdefault(name, Sum()).add_sums(DatabaseSums._make(share))
     except (sqlite3.OperationalError, OverflowError):  # numbers that no model ever reached
         if by == "tool":
             raise
@@ -136,11 +139,81 @@ def usage(
     return in_order({key: group.total() for key, group in sums.items()}, by)
 
 
+def usage_over_time(
+    database: sqlite3.Connection, step: By, by: By, conditions: Filter, zone: tzinfo | None = None
+) -> dict[str | None, dict[str | None, Total]]:
+    """Return totals by day, week or month, and within each by model, project or agent."""
+    where, values = _where(conditions, None)
+    query = f"SELECT {_KEYS[step]}, {by}, {_SUMS} {_ROWS} WHERE {where} GROUP BY 1, 2"
+    key_of_quarter = cache(partial(time_key, step, zone=zone))
+    sums: defaultdict[tuple[str | None, str | None], Sum] = defaultdict(Sum)
+    try:
+        for quarter, name, *columns in database.execute(query, values):
+            sums[None if quarter is None else key_of_quarter(quarter * QUARTER), name].add_sums(
+                DatabaseSums._make(columns)
+            )
+    except (sqlite3.OperationalError, OverflowError):  # numbers that no model ever reached
+        sums.clear()
+        for row in ledger_rows(database, conditions):
+            key = key_of_quarter(int(row.at.timestamp()) // QUARTER * QUARTER) if row.at else None
+            sums[key, getattr(row, by)].add(row)
+    over_time: dict[str | None, dict[str | None, Total]] = {}
+    for (key, name), group in sums.items():
+        over_time.setdefault(key, {})[name] = group.total()
+    return over_time
+
+
 def total_usage(database: sqlite3.Connection, conditions: Filter) -> Total:
     where, values = _where(conditions, None)
     summed = Sum()
-    summed.add_sums(database.execute(f"SELECT {_SUMS} {_ROWS} WHERE {where}", values).fetchone())
+    row = database.execute(f"SELECT {_SUMS} {_ROWS} WHERE {where}", values).fetchone()
+    summed.add_sums(DatabaseSums._make(row))
     return summed.total()
+
+
+_HOUR = 3_600_000_000  # microseconds
+
+
+def usage_blocks(database: sqlite3.Connection, conditions: Filter) -> list[UsageBlock]:
+    """Return the blocks of the rows. A response at a full hour may still be in the block that ends then, so it is in a
+    slice of its own."""
+    where, values = _where(conditions, None)
+    query = f"""
+        SELECT min(at), max(at), model, {_SUMS} {_ROWS} WHERE at IS NOT NULL AND {where}
+        GROUP BY at / {_HOUR}, at % {_HOUR} > 0, model ORDER BY at / {_HOUR}, at % {_HOUR} > 0, min(at)
+    """
+    slices = (
+        Slice(
+            first=EPOCH + timedelta(microseconds=first),
+            last=EPOCH + timedelta(microseconds=last),
+            model=model,
+            sums=sums,
+        )
+        for first, last, model, *sums in database.execute(query, values)
+    )
+    return blocks(slices)
+
+
+def active_block(database: sqlite3.Connection, conditions: Filter, now: datetime) -> UsageBlock | None:
+    """Return the block that is not over yet. Blocks before a pause of five hours do not matter for it, so the last days
+    are enough if they have one."""
+    recent = usage_blocks(database, replace(conditions, since=now - RECENT))
+    if all(after.first - before.last < BLOCK for before, after in pairwise(recent)):
+        recent = usage_blocks(database, conditions)
+    return recent[-1] if recent and recent[-1].is_active(now) else None
+
+
+RECENT = timedelta(days=3)
+
+
+def unpriced_models(database: sqlite3.Connection, conditions: Filter) -> dict[str | None, int]:
+    """Return the models that have responses without a price, the one with most of them first."""
+    where, values = _where(conditions, None)
+    query = f"""
+        SELECT model, count(*) {_ROWS} WHERE unpriced_reason IS NOT NULL AND {where}
+        GROUP BY model ORDER BY count(*) DESC, model
+    """
+    return dict(database.execute(query, values))
 
 
 def sessions_with_unlisted_calls(database: sqlite3.Connection, conditions: Filter) -> int:
@@ -161,8 +234,8 @@ def _shares(
 ) -> Iterator[tuple[str | None, Sequence[object]]]:
     if by == "tool":
         yield from _shares_by_tool(json.loads(str(key)) if key else [], values)
-    elif by in ("day", "week", "month"):
-        yield (None if key is None else time_key(by, int(str(key)) * 900, zone)), values
+    elif by in FORMS:
+        yield (None if key is None else time_key(by, int(str(key)) * QUARTER, zone)), values
     else:
         yield (None if key is None else str(key)), values
 
@@ -174,11 +247,12 @@ def _shares_by_tool(
     if not calls:
         yield None, values
         return
-    left = list(values)
+    left: list[Any] = list(values)
     parts = sum(count for _, count in calls)
     for tool, count in sorted(calls):
         share = [_part(value, count, parts) for value in left]
-        left = [_subtract(value, amount) for value, amount in zip(left, share, strict=True)]
+        pairs = zip(left, share, strict=True)
+        left = [value - part if isinstance(value, int | float) else value for value, part in pairs]
         parts -= count
         yield tool, share
 
@@ -187,7 +261,3 @@ def _part(left: Any, count: int, parts: int) -> Any:
     if isinstance(left, int):
         return left * count // parts
     return left * count / parts if isinstance(left, float) else left
-
-
-def _subtract(value: Any, share: Any) -> Any:
-    return value - share if isinstance(value, int | float) else value

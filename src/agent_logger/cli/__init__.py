@@ -5,6 +5,7 @@ Ctrl-C. A command returns its exit code, or nothing for 0.
 """
 
 import os
+import re
 import select
 import sys
 from importlib import import_module
@@ -31,40 +32,46 @@ SECTIONS = {
         "demo": "record and show a scripted conversation; needs no key",
     },
     "Read": {
-        "view": "open the page alone: what the agents did, in a browser",
-        "ls": "list sessions, the newest first",
+        "view": "open the page in a browser",
+        "ls": "list sessions, newest first",
         "show": "show one session as a conversation",
         "search": "search for words in all sessions",
         "tree": "show a session's forks and sub-agents",
-        "tail": "follow what all live sessions do",
+        "tail": "follow all live sessions",
         "usage": "show tokens and cost by day, week, month, session, model, project, agent, tool",
         "find": "print the path of a session's file",
-        "export": "write a session as one file, for others",
+        "cat": "print every record of a log, sealed or not, as JSONL",
+        "tag": "keep labels, a pin or a note with a session",
+        "export": "export sessions to files",
     },
     "Keep": {
-        "archive": "keep copies of what agents delete; --restore puts it back",
+        "archive": "copy agents' sessions; --restore brings one back",
         "hook": "store what an agent's hooks report; --install sets them up",
     },
     "Check": {
-        "status": "show whether it is recording, and what was lost",
+        "status": "show whether the proxy is recording",
         "doctor": "check the setup and suggest fixes",
-        "verify": "read every byte of the logs, and report damage",
+        "verify": "read all logs and report damage",
         "du": "show how much disk space the logs use",
-        "rm": "delete what was recorded of a session",
-        "prune": "delete what was recorded of old or large sessions",
+        "rm": "delete the recordings of a session",
+        "prune": "delete the recordings of old or large sessions",
     },
     "Set up": {
         "init": "set up a project folder so that its logs stay out of git",
-        "env": "print lines to eval in a shell, so that its agents are recorded",
-        "context": "show which instructions and settings apply here",
-        "config": "show every setting, its value and where it came from",
+        "service": "keep the proxy and the page running in the background",
+        "env": "print shell commands that send agents through the proxy",
+        "ca": "show or renew the certificate of the forward door",
+        "statusline": "print a line for Claude Code's status bar",
+        "context": "show which instructions and settings Claude Code uses here",
+        "config": "show every setting, its value and its source",
+        "schema": "print the JSON schema of a command's JSON or of a log",
         "completion": "print the completion script for bash, zsh or fish",
     },
 }
 COMMANDS = {name: line for section in SECTIONS.values() for name, line in section.items()}
 
 EXAMPLES = [
-    ("agent-logger demo", "see what it does; needs no key"),
+    ("agent-logger demo", "record a scripted session; needs no key"),
     ("agent-logger run -- claude", "record this session"),
     ("agent-logger status", "check that it is recording"),
     ("agent-logger ls", "list the newest sessions"),
@@ -91,6 +98,7 @@ class Shell(click.Group):
         own = {name for option in self.get_params(ctx) for name in option.opts}
         # `agent-logger <TAB>` asks for the commands, so there nothing is implied.
         bare = not args and not ctx.resilient_parsing
+        args = _as_options(args)
         if bare or (args and args[0].startswith("-") and args[0] not in own):
             args = [IMPLIED, *args]
         return super().parse_args(ctx, args)
@@ -99,7 +107,9 @@ class Shell(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in COMMANDS and not ctx.resilient_parsing:
-            ctx.fail(f"no command {args[0]!r}{_nearest(args[0])}")
+            from agent_logger.cli._hints import command_hint
+
+            ctx.fail(f"unknown command {args[0]!r}{command_hint(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -114,9 +124,7 @@ class Shell(click.Group):
         from click.shell_completion import CompletionItem
 
         if not incomplete.startswith("-"):
-            return [
-                CompletionItem(name, help=COMMANDS[name]) for name in COMMANDS if name.startswith(incomplete)
-            ]
+            return [CompletionItem(name, help=COMMANDS[name]) for name in COMMANDS if name.startswith(incomplete)]
         implied = self.get_command(ctx, IMPLIED)
         assert implied is not None
         with implied.make_context(IMPLIED, [], parent=ctx, resilient_parsing=True) as inner:
@@ -132,21 +140,12 @@ class Shell(click.Group):
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, commands in SECTIONS.items():
             with formatter.section(title):
-                formatter.write_dl(
-                    [(name.ljust(max(map(len, COMMANDS))), line) for name, line in commands.items()]
-                )
+                formatter.write_dl([(name.ljust(max(map(len, COMMANDS))), line) for name, line in commands.items()])
 
     def format_epilog(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Examples"):
             formatter.write_dl(EXAMPLES)
         formatter.write("\n'agent-logger COMMAND --help' explains a command.\n")
-
-
-def _nearest(name: str) -> str:
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, COMMANDS, n=1)
-    return f"; did you mean {near[0]}?" if near else ""
 
 
 def _print_version(ctx: click.Context, _option: click.Parameter, is_asked: bool) -> None:
@@ -173,8 +172,18 @@ def _print_version(ctx: click.Context, _option: click.Parameter, is_asked: bool)
 def shell() -> None:
     """The flight recorder for coding agents: every session, word for word.
 
-    Without a command it does what start does, and takes its options.
+    Without a command, it runs start and takes the options of start.
     """
+
+
+def _as_options(args: list[str]) -> list[str]:
+    """`help`, `help ls` and `version`, which other programs have as commands, as the options that they are here."""
+    match args:
+        case ["help", *command]:
+            return [*command[:1], "--help"]
+        case ["version"]:
+            return ["--version"]
+    return args
 
 
 class _MisreadError(Exception):
@@ -202,9 +211,14 @@ def _run() -> int:
     except (click.Abort, KeyboardInterrupt):
         return 130
     except Exception as error:
-        if _debug():
+        from agent_logger.config import debug  # only now: `--help` needs no settings
+
+        if debug():
             raise
-        return _unexpected(error.__cause__ if isinstance(error, _MisreadError) else error)
+        _drop_unwritten_output()
+        cause = error.__cause__ if isinstance(error, _MisreadError) else error
+        text = f"{type(cause).__name__}: {cause}".rstrip(": ")
+        return _fail(f"{text} (AGENT_LOGGER_DEBUG=1 shows where)", 1)
 
 
 def _fail(message: str, code: int) -> int:
@@ -217,19 +231,25 @@ def _fail(message: str, code: int) -> int:
 def _usage(error: click.ClickException) -> str:
     message = " ".join(error.format_message().split()).rstrip(".")
     context = error.ctx if isinstance(error, click.UsageError) else None
-    return f"{message} (see {context.command_path} --help)" if context else message
+    if context is None:
+        return message
+    if (hint := _hint(error, context)) and isinstance(error, click.NoSuchOption):
+        message = error.message.rstrip(".")  # without click's guess
+    return f"{message}{hint} (see {context.command_path} --help)"
 
 
-def _unexpected(error: BaseException | None) -> int:
-    _drop_unwritten_output()
-    text = f"{type(error).__name__}: {error}".rstrip(": ")
-    return _fail(f"{text} (AGENT_LOGGER_DEBUG=1 shows where)", 1)
+def _hint(error: click.ClickException, context: click.Context) -> str:
+    from agent_logger.cli._hints import argument_hint, option_hint
+
+    options = {name for parameter in context.command.params for name in parameter.opts}
+    if isinstance(error, click.NoSuchOption):
+        return option_hint(error.option_name, options)
+    extra = _EXTRA.match(error.message)
+    return argument_hint(extra[1], options) if extra else ""
 
 
-def _debug() -> bool:
-    from agent_logger.config import debug  # only now: `--help` needs no settings
-
-    return debug()
+# As click says it.
+_EXTRA = re.compile(r"Got unexpected extra arguments? \((.*)\)")
 
 
 def _drop_unwritten_output() -> None:
@@ -242,7 +262,7 @@ def _drop_unwritten_output() -> None:
 
 
 def _reader_is_gone() -> bool:
-    """Whether stdout or stderr is a pipe that nobody reads any more: `| head` has seen enough."""
+    """Whether stdout or stderr is a pipe whose reader has closed it, such as `| head`."""
     poll = select.poll()
     for descriptor in (1, 2):
         poll.register(descriptor, 0)

@@ -1,7 +1,7 @@
 """The catalog as commands use it: a progress bar while it is built, and a note if it cannot be stored."""
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,32 +11,37 @@ from agent_logger.cli import _output
 
 if TYPE_CHECKING:
     from agent_logger.catalog.catalog import Catalog
-    from agent_logger.catalog.refresh.refresh import Progress
+    from agent_logger.catalog.refresh.changes import Progress
+    from agent_logger.logs.folder_origin import LogOrigin
 
-NOTHING_YET = (
-    "No sessions yet. 'agent-logger run -- claude' records one;\n'agent-logger demo' shows how it looks."
-)
+NOTHING_YET = "No sessions yet. 'agent-logger run -- claude' records one;\n'agent-logger demo' shows an example."
 
-# Bytes that nobody has read whole yet: so that they can be searched when somebody does.
+# If more bytes than this are not in the search index, a background process reads them.
 WORTH_A_PROCESS = 20_000_000
 
 
-# That are made before garbage is looked for: a list of many sessions is made of more than 700.
+# Why logs in the working folder are not read, by their origin.
+WHY_UNREAD: "Mapping[LogOrigin, str]" = {
+    "other": "another installation wrote its logs",
+    "unproven": "nothing shows that this installation wrote its logs",
+}
+
+# New objects before the garbage collector runs: a long list of sessions has more than the default of 700.
 YOUNG_OBJECTS = 20_000
 
 
 @contextmanager
-def opened(settings: config.Configuration) -> "Iterator[Catalog]":
+def open_catalog(settings: config.Configuration) -> "Iterator[Catalog]":
     """The catalog, up to date."""
     gc.set_threshold(YOUNG_OBJECTS)
     from agent_logger.catalog.catalog import Catalog
 
-    know_chosen_folders(settings)
+    register_folders(settings)
     with Catalog.open(settings.home) as catalog:
         with bar("reading sessions") as progress:
             catalog.refresh(progress)
         if catalog.problem:
-            _output.note(f"the catalog is kept in memory for this command: {catalog.problem}")
+            _output.note(f"the catalog cannot be written, so this command keeps it in memory: {catalog.problem}")
         yield catalog
         if not catalog.problem:
             _start_due_work(catalog, settings)
@@ -50,21 +55,46 @@ def _start_due_work(catalog: "Catalog", settings: config.Configuration) -> None:
 
 
 def folders_of_logs(settings: config.Configuration) -> list[Path]:
-    """The folders of logs: those in the settings, those ever written to, and the home; none inside another."""
+    """The folders of logs: the home, and those that were ever written to or chosen; none inside another."""
     from agent_logger.home.facts import known_folders
     from agent_logger.logs.disk_usage import outermost
 
-    chosen = (settings.log_dir, settings.sessions_dir, settings.home)
-    return outermost([*chosen, *known_folders(settings.home)])
+    register_folders(settings)
+    return outermost([settings.home, *known_folders(settings.home)])
 
 
-def know_chosen_folders(settings: config.Configuration) -> None:
-    """Register the folders that the user chose: their logs are read, whoever wrote them, also on another machine."""
+def register_folders(settings: config.Configuration) -> None:
+    """Register the log folders in the settings whose logs are to be read: those that the user chose, and those in the
+    working folder that this installation wrote. Other logs in the working folder are named on stderr."""
     from agent_logger.home.facts import register_log_folder
 
     for name, folder in (("log_dir", settings.log_dir), ("sessions_dir", settings.sessions_dir)):
-        if not settings.is_default(name) and folder.is_dir():
-            register_log_folder(settings.home, folder, warns=False)  # of the home, the catalog says the same
+        if not folder.is_dir():
+            continue
+        origin = _origin_of(settings.home, folder) if settings.is_default(name) else "own"
+        if origin == "own":
+            # A problem with the home is reported by the catalog.
+            register_log_folder(settings.home, folder, warns=False)
+        elif origin:
+            _note_unread(config.SETTINGS[name], origin)
+
+
+def _origin_of(home: Path, folder: Path) -> "LogOrigin | None":
+    """Return who wrote the logs in a folder that nobody chose: a repository may bring it along, or a link to any place.
+    `None` if there is nothing to do or to say."""
+    from agent_logger.home.facts import known_folders
+    from agent_logger.home.layout import existing_key
+    from agent_logger.logs.folder_origin import folder_origin
+
+    if folder.is_symlink() or folder.resolve() in known_folders(home):
+        return None
+    return folder_origin(folder, existing_key(home))
+
+
+def _note_unread(setting: config.Setting, origin: "LogOrigin") -> None:
+    folder = setting.default
+    _output.note(f"{folder} is not read: {WHY_UNREAD[origin]}")
+    _output.note(f"To read it from now on: {setting.variable}={folder} agent-logger ls")
 
 
 @contextmanager

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Literal, Self
 
@@ -22,6 +23,7 @@ from agent_logger.agents.registry import AGENTS, located
 from agent_logger.archive.copy import has_caught_up
 from agent_logger.archive.layout import folder_of
 from agent_logger.catalog.discovery.agent_files import agent_sessions
+from agent_logger.catalog.discovery.installed_agents import counts_text, installed_agents
 from agent_logger.catalog.refresh.damage import files_of
 from agent_logger.cli._damaged import damage_text, verify_command
 from agent_logger.clock import timestamp
@@ -30,25 +32,28 @@ from agent_logger.files.git import git_folders
 from agent_logger.files.parts import PartFile, parts_in
 from agent_logger.files.sources import Source, StampCache
 from agent_logger.home.facts import known_folders
+from agent_logger.home.last_runs import last_runs
 from agent_logger.hooks.settings import commands_in
 from agent_logger.logs.damage import count_damage
 from agent_logger.logs.find import client_id
 from agent_logger.logs.verify import log_files, verify_file
+from agent_logger.model.last_run import LastRun
+from agent_logger.model.plurals import pluralize
 from agent_logger.proxy.base_urls import base_urls
 from agent_logger.proxy.status import ProxyReport
-from agent_logger.views.figures import counted
+from agent_logger.views.recorded_runs import captured_text, gaps, unread_text
 
-SOON_DAYS = 7  # a session that its agent deletes within these should be kept by now
+SOON_DAYS = 7  # a session that its agent deletes within this time should be archived by now
 LIVE_SECONDS = 300.0
-RECENT_SECONDS = 3600.0  # logs of calls of a live session were written to within these
-MOST_VERIFIED_BYTES = 256 << 20  # of logs, the newest: `verify` reads all
+RECENT_SECONDS = 3600.0  # the logs of a live session were written to within this time
+MOST_VERIFIED_BYTES = 256 << 20  # the newest logs; `verify` reads all
 DAY_SECONDS = 86_400
 GIT_SECONDS = 5.0
 
 Mark = Literal["ok", "note", "wrong"]
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
+class Finding(msgspec.Struct, frozen=True):
     check: str
     mark: Mark
     text: str = msgspec.field(name="found")
@@ -60,14 +65,14 @@ class Doomed(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     path: str
-    deleted_after: str  # then, when the client starts next
-    is_archived: bool = msgspec.field(name="kept")  # as it is now
+    deleted_after: str  # when the client is next started after this time
+    is_archived: bool = msgspec.field(name="kept")  # in its current state
 
 
 class Examined(msgspec.Struct, frozen=True, kw_only=True):
     findings: list[Finding]
-    doomed: list[Doomed]  # all of them, the first to go first
-    damaged_lines: int  # in logs of ours and in files of agents, as far as they were read
+    doomed: list[Doomed]  # ordered by time of deletion
+    damaged_lines: int  # in our logs and in agents' files, as far as they were read
 
 
 def examine(home: Path, proxies: list[ProxyReport]) -> Examined:
@@ -81,9 +86,13 @@ def examine(home: Path, proxies: list[ProxyReport]) -> Examined:
         *_agents(),
         *_clients(proxies),
         *_unseen(home, proxies),
+        *_runs(home),
         *_hooks(),
         *_cleanup(doomed),
-        *_variables(),
+        *(
+            Finding("variables", "note", f"{name} is set but is not a known setting", "agent-logger config")
+            for name in config.stray_variables()
+        ),
     ]
     damaged_lines = sum([*ours.damaged.values(), *theirs.damaged.values()])
     return Examined(findings=findings, doomed=doomed, damaged_lines=damaged_lines)
@@ -95,72 +104,49 @@ def examine(home: Path, proxies: list[ProxyReport]) -> Examined:
 def _home(home: Path) -> Iterator[Finding]:
     place = next(path for path in (home, *home.parents) if path.exists())
     if not place.is_dir() or not os.access(place, os.W_OK):
-        yield Finding(
-            check="home",
-            mark="wrong",
-            text=f"{home} cannot be written to",
-            next="make it writable, or set AGENT_LOGGER_HOME",
-        )
+        yield Finding("home", "wrong", f"{home} cannot be written to", "make it writable, or set AGENT_LOGGER_HOME")
     elif platform.is_low_on_space(place):
         free = shutil.disk_usage(place).free
         yield Finding(
-            check="home",
-            mark="wrong",
-            text=f"the disk of {home} is nearly full: {free / 1e6:,.0f} MB free",
-            next="make room; agent-logger du shows what logs take",
+            "home",
+            "wrong",
+            f"the disk of {home} is nearly full: {free / 1e6:,.0f} MB free",
+            "free some space; agent-logger du shows what the logs use",
         )
     else:
-        yield Finding(check="home", mark="ok", text=str(home))
+        yield Finding("home", "ok", str(home))
 
 
 def _recording(proxies: list[ProxyReport]) -> Iterator[Finding]:
     if not proxies:
-        yield Finding(
-            check="proxy", mark="note", text="not running; calls are not being recorded", next="agent-logger"
-        )
+        yield Finding("proxy", "note", "not running; calls are not being recorded", "agent-logger")
     for proxy in proxies:
         where = f"port {proxy.port}, {proxy.log_dir}"
         if not proxy.recording:
-            problem = proxy.problem or "its recorder does not answer"
-            yield Finding(
-                check="proxy",
-                mark="wrong",
-                text=f"{where}: not recording: {problem}",
-                next="agent-logger status",
-            )
+            problem = proxy.problem or "the recorder does not respond"
+            yield Finding("proxy", "wrong", f"{where}: not recording: {problem}", "agent-logger status")
         elif proxy.lost:
-            yield Finding(
-                check="proxy",
-                mark="wrong",
-                text=f"{where}: {proxy.lost:,} records lost",
-                next="agent-logger status",
-            )
+            yield Finding("proxy", "wrong", f"{where}: {pluralize(proxy.lost, 'record')} lost", "agent-logger status")
         else:
-            yield Finding(
-                check="proxy", mark="ok", text=f"{where}: recording, {proxy.calls or 0:,} calls, none lost"
-            )
+            calls = pluralize(proxy.calls or 0, "call")
+            yield Finding("proxy", "ok", f"{where}: recording, {calls}, nothing lost")
 
 
 def _log_folders(home: Path) -> Iterator[Finding]:
     folders = known_folders(home)
     gone = [folder for folder in folders if not folder.is_dir()]
     for path in gone:
-        yield Finding(
-            check="log folders",
-            mark="note",
-            text=f"{path} is gone",
-            next="put it back if its logs are missed",
-        )
+        yield Finding("log folders", "note", f"{path} no longer exists", "restore it if you need its logs")
     if not gone:
-        yield Finding(check="log folders", mark="ok", text=_all_there(len(folders)))
+        yield Finding("log folders", "ok", f"{len(folders)}, all present" if folders else "none yet")
     for path in folders:
         index = path / "sessions.db"
         if index.exists() and not is_ignored(index):
             yield Finding(
-                check="log folders",
-                mark="note",
-                text=f"git does not ignore {index}",
-                next=f"add the line * to {path / '.gitignore'}, or the folder to a .gitignore above it",
+                "log folders",
+                "note",
+                f"git does not ignore {index}",
+                f"add the line * to {path / '.gitignore'}, or the folder to a .gitignore above it",
             )
 
 
@@ -168,17 +154,13 @@ def is_ignored(path: Path) -> bool:
     """Whether git ignores a file; also true if there is no git, or no repository."""
     if not shutil.which("git") or not any(git_folders(path.parent)):
         return True
-    # No setting of the repository is to start a program.
+    # No setting of the repository may start a program.
     line = ["git", "-c", "core.fsmonitor=false", "-C", str(path.parent), "check-ignore", "-q", path.name]
     try:
         done = subprocess.run(line, capture_output=True, timeout=GIT_SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return True
-    return done.returncode != 1  # 128: git cannot tell
-
-
-def _all_there(count: int) -> str:
-    return f"{count}, all there" if count else "none yet"
+    return done.returncode != 1  # 128: git does not know
 
 
 @dataclass(slots=True)
@@ -235,27 +217,31 @@ def _read_agents_files() -> _FilesRead:
 def _damage(ours: _FilesRead, theirs: _FilesRead) -> Iterator[Finding]:
     if ours.damaged:
         finding = f"{damage_text(ours.damaged)} in logs"
-        yield Finding(check="damage", mark="wrong", text=finding, next=verify_command(ours.damaged))
+        yield Finding("damage", "wrong", finding, verify_command(ours.damaged))
     else:
-        finding = f"none in {counted(ours.files, 'file')} of logs ({ours.share} read)"
-        yield Finding(check="damage", mark="ok", text=finding)
+        logs = pluralize(ours.files, "log file")
+        finding = f"none in {logs} ({ours.share} read)" if ours.files else "no logs yet"
+        yield Finding("damage", "ok", finding)
     if ours.lost:
-        finding = f"{counted(ours.lost, 'record')} missing in logs, which say so: the disk did not take them"
-        yield Finding(check="damage", mark="note", text=finding, next="agent-logger verify names the logs")
+        finding = f"logs report {pluralize(ours.lost, 'lost record')}, which could not be written to disk"
+        yield Finding("damage", "note", finding, "agent-logger verify lists the logs")
     if theirs.damaged:
-        finding = f"{damage_text(theirs.damaged)} in files of agents ({theirs.share} read)"
-        yield Finding(check="damage", mark="note", text=finding, next=verify_command(theirs.damaged))
+        finding = f"{damage_text(theirs.damaged)} in agents' files ({theirs.share} read)"
+        yield Finding("damage", "note", finding, verify_command(theirs.damaged))
 
 
 # ---------------------------------------------------------------- agents
 
 
 def _agents() -> Iterator[Finding]:
-    """The agents that have a folder on this machine."""
-    folders = {agent.name: agent_folders(location) for agent, location in located()}
-    names = [name for name, paths in folders.items() if any(path.is_dir() for path in paths)]
-    text = f"reads the session files of {', '.join(names)}" if names else "none has session files here yet"
-    yield Finding(check="agents", mark="ok", text=text)
+    """The agents that have a folder on this machine, their sessions there, and what these tell of tokens."""
+    agents = installed_agents()
+    if not agents:
+        yield Finding("agents", "ok", "no session files found yet")
+    for unit in dict.fromkeys(agent.tokens_per for agent in agents):
+        names = ", ".join(counts_text(agent) for agent in agents if agent.tokens_per == unit)
+        counts = f"count tokens per {unit}" if unit else "count no tokens"
+        yield Finding("agents", "ok", f"session files that {counts}: {names}")
 
 
 def _clients(proxies: list[ProxyReport]) -> Iterator[Finding]:
@@ -266,10 +252,10 @@ def _clients(proxies: list[ProxyReport]) -> Iterator[Finding]:
         if not any(folder.is_dir() for folder in agent_folders(location)):
             continue
         if any(_is_set_up(agent, proxy.port) for proxy in proxies):
-            yield Finding(check="set up", mark="ok", text=f"{agent.name} goes through the proxy")
+            yield Finding("set up", "ok", f"{agent.name} uses the proxy")
         else:
-            finding = f"{agent.name}, started from this shell, does not go through the proxy"
-            yield Finding(check="set up", mark="note", text=finding, next=_next(agent))
+            finding = f"{agent.name} does not use the proxy when started from this shell"
+            yield Finding("set up", "note", finding, _next(agent))
 
 
 def _next(agent: Agent) -> str:
@@ -297,24 +283,22 @@ def _text(path: Path) -> str:
 
 
 def _unseen(home: Path, proxies: list[ProxyReport]) -> Iterator[Finding]:
-    """The sessions that are active now, by their files, and of which the proxy has seen no call."""
+    """The sessions whose files are being written to, but that the proxy has no call of."""
     if not proxies:
         return
     recorded = {client_id(log) for folder in known_folders(home) for log in _recent_logs(folder)}
     unseen: dict[Agent, int] = {}
     for agent, location in located():
         if not agent.names_sessions_on_wire or location.is_database:
-            continue  # the names of its files do not tell whether a session was on the wire
+            continue  # the names of its files do not show whether a session was proxied
         for path in main_files(location, agent_folders(location)):
             is_live = time.time() - platform.modified_at(path) < LIVE_SECONDS
             if is_live and not any(name and name in path.name for name in recorded):
                 unseen[agent] = unseen.get(agent, 0) + 1
     for agent, count in unseen.items():
-        sessions = "a session" if count == 1 else f"{count} sessions"
-        finding = (
-            f"{agent.name} is running {sessions} that {'bypasses' if count == 1 else 'bypass'} the proxy"
-        )
-        yield Finding(check="unseen", mark="wrong", text=finding, next=_next(agent))
+        sessions = pluralize(count, "session")
+        finding = f"{agent.name} is running {sessions} that {'bypasses' if count == 1 else 'bypass'} the proxy"
+        yield Finding("unseen", "wrong", finding, _next(agent))
 
 
 def _recent_logs(folder: Path) -> Iterator[PartFile]:
@@ -324,25 +308,43 @@ def _recent_logs(folder: Path) -> Iterator[PartFile]:
             yield part
 
 
+def _runs(home: Path) -> Iterator[Finding]:
+    """What was recorded of the last run of each agent."""
+    for run in last_runs(home):
+        when = f"{datetime.fromisoformat(run.ended).astimezone():%Y-%m-%d %H:%M}" if run.ended else "at an unknown time"
+        missing = list(gaps(run))
+        unread = [text] if (text := unread_text(run)) else []
+        text = "; ".join([f"{run.agent}, {when}: {captured_text(run)}", *missing, *unread])
+        yield Finding("last run", "wrong" if missing else "ok" if run.requests else "note", text, _next_run(run))
+
+
+def _next_run(run: LastRun) -> str | None:
+    """What to do about what was not recorded; `None` if all was."""
+    if run.not_trusted:
+        return "agent-logger ca shows the certificate that it has to trust"
+    if run.missing or run.not_opened:
+        return "agent-logger status"
+    if run.requests:
+        return None
+    return "agent-logger run --door forward -- ..." if run.door == "base-url" else "agent-logger status"
+
+
 def _hooks() -> Iterator[Finding]:
     roots = [claude_root for claude_root in claude_roots() if claude_root.is_dir()]
     for root in roots:
         calls = commands_in(_text(root / "settings.json"))
         broken = {
-            command
-            for commands in calls.values()
-            for command in commands
-            if not shutil.which(shlex.split(command)[0])
+            command for commands in calls.values() for command in commands if not shutil.which(shlex.split(command)[0])
         }
         where = root / "settings.json"
         if broken:
-            finding = f"{where} calls {', '.join(sorted(broken))}, which is not there"
-            yield Finding(check="hooks", mark="wrong", text=finding, next="agent-logger hook --install")
+            finding = f"{where} runs a command that does not exist: {', '.join(sorted(broken))}"
+            yield Finding("hooks", "wrong", finding, "agent-logger hook --install")
         elif calls:
-            yield Finding(check="hooks", mark="ok", text=f"{where}: {len(calls)} events are kept")
+            yield Finding("hooks", "ok", f"{where}: {pluralize(len(calls), 'event')} recorded")
         else:
-            finding = f"{where} has none of ours"
-            yield Finding(check="hooks", mark="note", text=finding, next="agent-logger hook --install")
+            finding = f"{where} has no hooks of agent-logger"
+            yield Finding("hooks", "note", finding, "agent-logger hook --install")
 
 
 # ---------------------------------------------------------------- what agents delete
@@ -377,27 +379,17 @@ def _cleanup(doomed: list[Doomed]) -> Iterator[Finding]:
     lost = [session for session in doomed if not session.is_archived]
     urgent = [session for session in lost if session.deleted_after < soon]
     if urgent:
-        finding = f"claude-code deletes {len(urgent):,} sessions by {soon[:10]} that nobody keeps"
+        sessions = pluralize(len(urgent), "session")
+        are = "is" if len(urgent) == 1 else "are"
+        finding = f"claude-code will delete {sessions} by {soon[:10]} that {are} not archived"
         finding += f", the first after {urgent[0].deleted_after[:10]}"
-        yield Finding(check="cleanup", mark="wrong", text=finding, next="agent-logger archive")
+        yield Finding("cleanup", "wrong", finding, "agent-logger archive")
     elif lost:
-        finding = f"{len(lost):,} of {len(doomed):,} sessions of claude-code are not kept as they are now"
-        finding += f"; the first is deleted after {lost[0].deleted_after[:10]}"
-        yield Finding(check="cleanup", mark="note", text=finding, next="agent-logger archive")
+        have = "has" if len(lost) == 1 else "have"
+        finding = f"{len(lost):,} of {pluralize(len(doomed), 'session')} of claude-code {have} no up-to-date copy"
+        finding += f"; it deletes the first after {lost[0].deleted_after[:10]}"
+        yield Finding("cleanup", "note", finding, "agent-logger archive")
     else:
-        finding = f"all {len(doomed):,} sessions of claude-code are in the archive"
-        yield Finding(
-            check="cleanup",
-            mark="ok",
-            text=f"{finding}; it deletes the first after {doomed[0].deleted_after[:10]}",
-        )
-
-
-def _variables() -> Iterator[Finding]:
-    for name in config.stray_variables():
-        yield Finding(
-            check="variables",
-            mark="note",
-            text=f"{name} is set but is not a known setting",
-            next="agent-logger config",
-        )
+        are = "is" if len(doomed) == 1 else "are"
+        finding = f"{pluralize(len(doomed), 'session')} of claude-code {are} archived"
+        yield Finding("cleanup", "ok", f"{finding}; it deletes the first after {doomed[0].deleted_after[:10]}")

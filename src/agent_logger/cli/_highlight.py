@@ -7,9 +7,9 @@ import click
 from agent_logger.cli import _output
 from agent_logger.config import no_color
 from agent_logger.views.terminal import screen
-from agent_logger.views.terminal.rows import SMALLEST, folded
+from agent_logger.views.terminal.rows import SMALLEST, fold
 
-Marks = Sequence[tuple[int, int]]  # from, to: in order, and apart from each other
+Marks = Sequence[tuple[int, int]]  # start and end, in order and not overlapping
 
 
 def echo_marked(text: str, marks: Marks, *, indent: str) -> None:
@@ -37,7 +37,7 @@ def _printable(text: str, marks: Marks) -> tuple[str, Marks]:
 def _lines(text: str, columns: int) -> Iterator[tuple[int, int]]:
     """The start and end of each line: folding leaves out nothing but spaces."""
     end = 0
-    for line in folded(text, columns):
+    for line in fold(text, columns):
         start = text.index(line, end)
         end = start + len(line)
         yield start, end

@@ -17,7 +17,7 @@ from agent_logger.views.printable import printable as printable
 from agent_logger.views.printable import printable_json
 from agent_logger.views.terminal.screen import columns, is_terminal, width
 
-WAIT_SECONDS = 0.5  # that nobody minds
+WAIT_SECONDS = 0.5  # before a progress bar appears
 
 
 def hidden(text: str) -> str:
@@ -38,11 +38,12 @@ def note(text: str, *, lines: bool = False) -> None:
     click.echo(printable(text, lines=lines), err=True)
 
 
-def is_agreed(question: str, *, yes: bool) -> bool:
+def confirm(question: str, *, yes: bool) -> bool:
     """Whether to continue: the user said so before (`--yes`), or confirms it now."""
     try:
         return yes or click.confirm(printable(question), err=True)
     except click.Abort:
+        click.echo(err=True)  # the question has no line end yet
         if sys.stdin is None or not sys.stdin.isatty():
             raise click.UsageError("not a terminal, so nothing was changed; pass --yes to confirm") from None
         raise
@@ -74,11 +75,12 @@ def json_lines(lines: Iterable[bytes]) -> None:
     """Print lines of JSON as they are; on a terminal, what it would act on is written as `\\uXXXX`."""
     on_terminal = is_terminal()
     for line in lines:
-        click.echo(_printable_line(line) if on_terminal else line, nl=False)
+        click.echo(printable_json(line.decode("utf-8", "replace")).encode() if on_terminal else line, nl=False)
 
 
-def _printable_line(line: bytes) -> bytes:
-    return printable_json(line.decode("utf-8", "replace")).encode()
+def json_bytes(data: bytes) -> None:
+    """Print a piece of JSON, as `json_text` does."""
+    click.echo(printable_json(data.decode("utf-8", "replace")).encode(), nl=False)
 
 
 def texts(pieces: Iterable[str]) -> None:
@@ -110,9 +112,7 @@ def table(
     long.
     """
     rows = [list(row) for row in rows]
-    numeric = [
-        i in right or (bool(rows) and all(isinstance(row[i], int) for row in rows)) for i in range(len(head))
-    ]
+    numeric = [i in right or (bool(rows) and all(isinstance(row[i], int) for row in rows)) for i in range(len(head))]
     cells = [[printable(str(cell)) for cell in row] for row in (head, *rows)]
     if fold and is_terminal():
         _print_rich(cells, numeric)
@@ -175,5 +175,5 @@ def _print_rich(cells: list[list[str]], numeric: list[bool]) -> None:
     for name, right in zip(head, numeric, strict=True):
         grid.add_column(Text(name), justify="right" if right else "left", overflow="fold")
     for row in rows:
-        grid.add_row(*map(Text, row))  # Text: a cell like "[red]" is no markup
+        grid.add_row(*map(Text, row))  # as `Text`, so that a cell like "[red]" is not markup
     Console(width=columns(), no_color=no_color()).print(grid)

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
-from agent_logger.config import SETTINGS, FolderSetting, Origins, Setting, SettingKind, Written, load
+from agent_logger.config import SETTINGS, FolderSetting, Setting, SettingKind, SettingList, Written, load
 
 R = TypeVar("R")
 
@@ -30,16 +30,14 @@ def settings_options(*names: str, **otherwise: str) -> Callable[[Callable[..., R
     return decorate
 
 
-def _with_flags(
-    command: Callable[..., R], settings: list[Setting], otherwise: Mapping[str, str]
-) -> Callable[..., R]:
+def _with_flags(command: Callable[..., R], settings: list[Setting], otherwise: Mapping[str, str]) -> Callable[..., R]:
     path = click.Path(readable=False)  # for the shells' completion; `load` checks
     options = [
         click.option(
             setting.flag,
             setting.name,
             metavar=setting.kind.metavar,
-            multiple=isinstance(setting.kind, Origins),
+            multiple=isinstance(setting.kind, SettingList),
             type=path if isinstance(setting.kind, FolderSetting) else str,
             shell_complete=_completer(setting.kind) if setting.kind.choices else None,
             help=_flag_help(setting, otherwise.get(setting.name, setting.default)),
@@ -58,6 +56,6 @@ def _completer(kind: SettingKind) -> Callable[[Any, Any, str], list[str]]:
 
 
 def _flag_help(setting: Setting, default: Written) -> str:
-    if isinstance(setting.kind, Origins):
+    if isinstance(setting.kind, SettingList):
         return f"{setting.help} May be repeated."
     return f"{setting.help} [default: {default}]" if default else setting.help

@@ -1,42 +1,37 @@
-"""Times as people write them: `2026-11-01`, `today`, `2 days ago`."""
+"""Options that take a time as people write it: `2026-11-01`, `7d`, `last week`."""
 
-import re
-from datetime import datetime, timedelta
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
 
 import click
 
-_AGO = re.compile(r"(\d{1,5})\s*(minute|hour|day|week|month)s?(?:\s+ago)?")
-_DAYS = {"day": 1, "week": 7, "month": 30}
+from agent_logger.model.times import EXAMPLES, since_time, until_time
 
 
-class When(click.ParamType[datetime]):
+class _When(click.ParamType[datetime]):
     name = "time"
+
+    def __init__(self, time_of: Callable[[str, datetime], datetime | None]) -> None:
+        self._time_of = time_of
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
         if isinstance(value, datetime):
             return value
-        time = moment(str(value), datetime.now().astimezone())
+        time = self._time_of(str(value), datetime.now().astimezone())
         if time is None:
-            self.fail(f"cannot read {value!r} as a time; try 2026-11-01, today, or '2 days ago'", param, ctx)
+            self.fail(f"cannot read {value!r} as a time; try {EXAMPLES}", param, ctx)
         return time
 
 
-def moment(text: str, now: datetime) -> datetime | None:
-    """The time that the text means, in the zone of `now`; days begin at midnight."""
-    text = text.strip().lower()
-    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    if text in ("today", "yesterday"):
-        return midnight - timedelta(days=text == "yesterday")
-    if ago := _AGO.fullmatch(text):
-        return _time_ago(int(ago[1]), ago[2], now, midnight)
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return time if time.tzinfo else time.replace(tzinfo=now.tzinfo)
+def time_options(what: str, *, since: str = "since", until: str = "until") -> Callable[[Any], Any]:
+    """Add `--since` and `--until`. `what` is selected, for example "responses"."""
 
+    def add(command: Any) -> Any:
+        last = click.option(
+            "--until", type=_When(until_time), help=f"Only {what} {until} this time; a day is included."
+        )
+        first = click.option("--since", type=_When(since_time), help=f"Only {what} {since} this time: {EXAMPLES}.")
+        return first(last(command))
 
-def _time_ago(number: int, unit: str, now: datetime, midnight: datetime) -> datetime:
-    if unit in _DAYS:
-        return midnight - timedelta(days=number * _DAYS[unit])
-    return now - timedelta(minutes=number * (60 if unit == "hour" else 1))
+    return add

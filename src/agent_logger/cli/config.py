@@ -25,13 +25,13 @@ class SettingsReport:
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/config.json).")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON; 'agent-logger schema config' describes it.")
 @settings_options(*config.SETTINGS)
 def command(settings: config.Configuration, as_json: bool) -> None:
-    """Show every setting, its value and where it came from.
+    """Show every setting, its value and its source.
 
-    A flag wins over the environment (AGENT_LOGGER_PORT), which wins over the TOML file, which wins over the default.
-    Flags given here are shown as the other commands would take them.
+    A flag overrides the environment (AGENT_LOGGER_PORT), which overrides the TOML file, which overrides the default.
+    Flags given here are shown as other commands would use them.
 
     \b
     Examples:
@@ -39,22 +39,18 @@ def command(settings: config.Configuration, as_json: bool) -> None:
       agent-logger config --port 9000 --json
     """
     for name in config.stray_variables():
-        _output.note(f"agent-logger: {name} is set, but there is no such setting")
-    report = _report(settings)
+        _output.note(f"agent-logger: {name} is set but is not a known setting")
+    values = {name: Value(settings.written(name), settings.sources[name]) for name in config.SETTINGS}
+    report = SettingsReport(str(settings.home), str(settings.file) if settings.file else None, values)
     if as_json:
         _output.json(report)
     else:
         _print(report)
 
 
-def _report(settings: config.Configuration) -> SettingsReport:
-    values = {name: Value(settings.written(name), settings.sources[name]) for name in config.SETTINGS}
-    return SettingsReport(str(settings.home), str(settings.file) if settings.file else None, values)
-
-
 def _print(report: SettingsReport) -> None:
     _output.echo(f"home  {report.home}")
-    _output.echo(f"file  {report.file or 'none: there is no config.toml in the home'}")
+    _output.echo(f"file  {report.file or 'none (no config.toml in the home)'}")
     _output.echo()
     rows = [(name, _text(given.value), given.source) for name, given in report.settings.items()]
     _output.table(("setting", "value", "source"), rows)

@@ -8,12 +8,13 @@ import click
 from agent_logger import config
 from agent_logger.cli import _output
 from agent_logger.cli._settings import settings_options
+from agent_logger.model.plurals import pluralize
 
 if TYPE_CHECKING:
     from agent_logger.agents.claude_code.context import Context, Settings
 
 SCOPES = {
-    "folder": "this folder's",
+    "folder": "this folder",
     "parent": "on the way to the git root",
     "above": "above the git root",
     "user": "yours",
@@ -22,13 +23,13 @@ SCOPES = {
 
 @click.command()
 @click.argument("folder", default=".", type=click.Path(path_type=Path, exists=True, file_okay=False))
-@click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/context.json).")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON; 'agent-logger schema context' describes it.")
 @settings_options()
-def command(settings: config.Configuration, folder: Path, as_json: bool) -> int:  # noqa: ARG001
+def command(settings: config.Configuration, folder: Path, as_json: bool) -> None:  # noqa: ARG001
     """Show which instructions and settings Claude Code loads in FOLDER.
 
-    Lists the CLAUDE.md files that apply, the settings files in their order, and the variables that it reads. Their text
-    is not shown, only their sizes; --json adds an HMAC for each, by which two sessions can be compared.
+    Lists the CLAUDE.md files that apply, the settings files in order, and the environment variables that Claude Code
+    reads. Only sizes are shown, not the text; --json adds an HMAC of each file, to compare two sessions.
 
     \b
     Examples:
@@ -40,9 +41,8 @@ def command(settings: config.Configuration, folder: Path, as_json: bool) -> int:
     applied = context(folder)
     if as_json:
         _output.json(_without_secrets(applied))
-        return 0
-    _print(applied)
-    return 0
+    else:
+        _print(applied)
 
 
 def _without_secrets(context: "Context") -> "Context":
@@ -69,21 +69,20 @@ def _print(context: "Context") -> None:
     from agent_logger.agents.claude_code.context import DEFAULT_CLEANUP_DAYS
 
     _output.echo(f"folder    {context.cwd}")
-    _output.echo(f"git root  {context.git_root or 'none: no repository'}")
+    _output.echo(f"git root  {context.git_root or 'none (not a repository)'}")
     _output.echo("")
     rows: list[tuple[str | int, ...]] = [
-        (instruction.path, SCOPES[instruction.scope], instruction.bytes)
-        for instruction in context.instructions
+        (instruction.path, SCOPES[instruction.scope], instruction.bytes) for instruction in context.instructions
     ]
     _table(("instructions", "whose", "bytes"), rows, "no CLAUDE.md applies here")
     files = [
         (settings_file.path, _state(settings_file.is_there, settings_file.applies, settings_file.problem))
         for settings_file in context.settings_files
     ]
-    _table(("settings, the last one wins", ""), files, "")
+    _table(("settings (later files win)", ""), files, "")
     merged = context.settings
     days = merged.cleanup_period_days
-    cleanup = f"{DEFAULT_CLEANUP_DAYS} days (default)" if days is None else f"{days} days"
+    cleanup = f"{DEFAULT_CLEANUP_DAYS} days (default)" if days is None else pluralize(days, "day")
     detail_rows: list[tuple[str | int, ...]] = [
         ("hooks", ", ".join(merged.hooks) or "none"),
         ("agent", merged.agent or "not set"),
@@ -91,21 +90,19 @@ def _print(context: "Context") -> None:
         ("sessions are deleted after", cleanup),
         ("other settings", ", ".join(merged.rest) or "none"),
     ]
-    _table(("together", ""), detail_rows, "")
-    _table(("variable", "value"), list(context.variables.items()), "no variable of Claude Code's is set")
+    _table(("combined", ""), detail_rows, "")
+    _table(("variable", "value"), list(context.variables.items()), "no variables of Claude Code are set")
 
 
 def _state(is_there: bool, applies: bool, problem: str | None) -> str:
     if not is_there:
-        return "not there"
+        return "missing"
     if problem:
-        return f"cannot be understood: {problem}"
+        return f"cannot be parsed: {problem}"
     return "applies" if applies else "does not apply: CLAUDE_CONFIG_DIR is set"
 
 
-def _table(
-    head: tuple[str, ...], rows: "list[tuple[str | int, ...]] | list[tuple[str, str]]", none: str
-) -> None:
+def _table(head: tuple[str, ...], rows: "list[tuple[str | int, ...]] | list[tuple[str, str]]", none: str) -> None:
     if rows:
         _output.table(head, rows)
     else:

@@ -20,13 +20,13 @@ HEAD = ("plain", "sealed", "live", "bodies", "other", "total", "free", "logs", "
 
 @click.command()
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/du.json).")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON; 'agent-logger schema du' describes it.")
 @settings_options("log_dir", "sessions_dir")
 def command(settings: config.Configuration, paths: tuple[Path, ...], as_json: bool) -> None:
     """Show how much disk space the logs use.
 
-    PATHS are folders. Without PATHS: the log folder, the sessions folder, the home, and every other folder that was
-    ever recorded to. Sealed parts are compressed to about a fortieth; `seal_after` sets when that happens.
+    PATHS are folders. Without PATHS: the home, and every folder that was ever recorded to or chosen with --log-dir or
+    --sessions-dir. Sealing compresses old parts of a log to about a fortieth of their size; `seal_after` sets when.
 
     \b
     Examples:
@@ -44,7 +44,7 @@ def command(settings: config.Configuration, paths: tuple[Path, ...], as_json: bo
         _output.json(usages)
         return
     if not usages:
-        _output.echo("No logs yet: neither a log folder, a sessions folder nor a home is there.")
+        _output.echo("No logs yet: there is no log folder, no sessions folder and no home.")
         return
     _print([_row(usage) for usage in usages])
 
@@ -58,8 +58,5 @@ def _print(rows: list[list[str | int]]) -> None:
 
 def _row(usage: "FolderUsage") -> list[str | int]:
     sizes = (usage.plain_bytes, usage.sealed_bytes, usage.live_bytes, usage.body_bytes, usage.other_bytes)
-    return [*map(_size, (*sizes, usage.total_bytes, usage.free_bytes)), usage.logs, usage.path]
-
-
-def _size(size: int) -> str:
-    return bytes_text(size) if size else "-"
+    texts = [bytes_text(size) if size else "-" for size in (*sizes, usage.total_bytes, usage.free_bytes)]
+    return [*texts, usage.logs, usage.path]

@@ -9,19 +9,39 @@ import click
 
 from agent_logger import config
 from agent_logger.cli import _output
-from agent_logger.cli._catalog import NOTHING_YET, opened
+from agent_logger.cli._agents import agent_option, check_agent
+from agent_logger.cli._catalog import NOTHING_YET, open_catalog
+from agent_logger.cli._columns import fit_columns
+from agent_logger.cli._pager import paged, pager_option
 from agent_logger.cli._select import short_ids
 from agent_logger.cli._settings import settings_options
-from agent_logger.cli._times import When
-from agent_logger.views.endings import ended_well
-from agent_logger.views.lists import ListedSession, listed
+from agent_logger.cli._times import time_options
+from agent_logger.model.plurals import pluralize
+from agent_logger.views.lists import ListedSession, failure_of, mark_text, session_values, sources_text
 from agent_logger.views.terminal import screen
 
 if TYPE_CHECKING:
     from agent_logger.catalog.catalog import Catalog
-    from agent_logger.catalog.summary import SessionSummary
+    from agent_logger.catalog.summary import Filter, SessionSummary
 
 WITNESSES = ("wire", "sdk", "run", "transcript", "hook")
+
+
+NEWEST = "time"
+OTHER_WORDS = {
+    **dict.fromkeys(("price", "money", "usd", "spend", "expensive"), "cost"),
+    **dict.fromkeys(("date", "newest", "recent", "active", "last", "started", "created", "updated"), NEWEST),
+    **dict.fromkeys(("token", "size", "usage"), "tokens"),
+    **dict.fromkeys(("length", "long", "longest"), "duration"),
+    **dict.fromkeys(("failed", "failures", "error"), "errors"),
+}
+
+
+class SortKey(click.Choice[str]):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if meant := OTHER_WORDS.get(str(value).lower()):
+            self.fail(f"{value!r} is not a sort key; did you mean {meant}?", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 class SessionRow(ListedSession, frozen=True, kw_only=True):
@@ -32,116 +52,137 @@ class SessionRow(ListedSession, frozen=True, kw_only=True):
 
 @click.command()
 @click.option(
-    "-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Number of sessions."
+    "-n", "--limit", type=click.IntRange(min=1), metavar="N", default=20, show_default=True, help="Number of sessions."
 )
 @click.option("--all", "everything", is_flag=True, help="List all sessions.")
-@click.option("--agent", help="Only sessions of this agent, for example claude-code.")
-@click.option("--project", help="Only sessions with this in the path of their project.")
-@click.option("--model", help="Only sessions answered by a model with this in its name.")
-@click.option("--title", help="Only sessions with this in their title.")
-@click.option("--since", type=When(), help="Only sessions active since: 2026-11-01, today, '2 days ago'.")
-@click.option("--until", type=When(), help="Only sessions that began before this time.")
 @click.option(
-    "--min-cost", "min_cost_usd", type=float, metavar="USD", help="Only sessions that cost at least this."
+    "--sort",
+    type=SortKey((NEWEST, "cost", "tokens", "duration", "errors")),
+    default=NEWEST,
+    show_default=True,
+    help="List by last activity, or the most of this first.",
 )
+@agent_option("sessions")
+@click.option("--project", help="Only sessions with this in the path of their project.")
+@click.option("--model", help="Only sessions with this in the name of a model.")
+@click.option("--title", help="Only sessions with this in their title.")
+@time_options("sessions", since="active since", until="that began until")
+@click.option("--min-cost", "min_cost_usd", type=float, metavar="USD", help="Only sessions that cost at least this.")
 @click.option("--witness", type=click.Choice(WITNESSES), help="Only sessions that this witness recorded.")
-@click.option("--live", is_flag=True, help="Only sessions whose agent runs.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/ls.json).")
+@click.option("--live", is_flag=True, help="Only live sessions.")
+@click.option("--label", metavar="NAME", help="Only sessions with this label; tag gives one.")
+@click.option("--pinned", is_flag=True, help="Only pinned sessions.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON; 'agent-logger schema ls' describes it.")
+@pager_option()
 @settings_options()
 def command(
     settings: config.Configuration,
     limit: int,
     everything: bool,
+    sort: str,
     as_json: bool,
+    pager: bool,
     **given: Any,
 ) -> None:
-    """List sessions, the one last active first.
+    """List sessions, most recently active first.
 
-    A session is one conversation, whoever recorded it: the agent's own file (t), the proxy's log (w), an SDK's (s), a
-    run's (r), hooks (h); if the agent's file is gone, the files of its sub-agents (a) or what was typed (p) may be
-    left. Forks are listed under the session that they were forked from. The model is the one that answered most in the
-    main thread; +1 means that there is another. Active is how long the agent was at work. Tokens are all that were
-    billed. Exchanges, tokens and cost of a fork are what came after it. A star marks a session whose agent runs, an
-    exclamation mark one that failed or was interrupted.
+    One row is one conversation. A star marks a live session, an exclamation mark one that failed or was interrupted;
+    lines below the list say which. A fork is listed under the session that it was forked from; its exchanges, tokens
+    and cost are those after the fork. Labels and pins are in brackets before the title.
+
+    The model is the one with most responses in the main thread; +1 means that there is another. Exchanges are prompts
+    with all that followed. Active is the time that the agent was working. Tokens are all billed tokens. Sources are
+    what recorded the session: the agent's own file, the proxy, an SDK, `run`, hooks. If the agent's file is gone, only
+    the files of its sub-agents or the prompts may be left. A narrow terminal has fewer columns.
 
     \b
     Examples:
       agent-logger ls
-      agent-logger ls --agent claude-code --since yesterday
+      agent-logger ls --agent claude --since yesterday
+      agent-logger ls --sort cost --since 'this month'
       agent-logger ls --project agent-logger --min-cost 5
       agent-logger ls --all --json
     """
     from agent_logger.catalog.summary import Filter
 
     conditions = Filter(**given)
-    with opened(settings) as catalog:
-        rows = catalog.sessions(conditions, limit=None if everything else limit)
-        if as_json:
-            _output.json([_session_row(row) for row in rows])
-        elif rows:
-            _print(rows, short_ids(catalog, [row.id for row in rows]))
-            if (there := catalog.count(conditions)) > len(rows):
-                _output.note(f"{len(rows)} of {there} sessions; --all shows them all")
-            _note_damage(catalog, rows)
-        else:
-            _output.note("No sessions match." if catalog.count() else NOTHING_YET, lines=True)
+    with open_catalog(settings) as catalog:
+        check_agent(catalog, conditions.agent)
+        order: Any = "active" if sort == NEWEST else sort
+        rows = catalog.sessions(conditions, limit=None if everything else limit, order=order)
+        with paged(pager):
+            if as_json:
+                _output.json([_session_row(row) for row in rows])
+            elif rows:
+                ids = short_ids(catalog, [row.id for row in rows])
+                _print(rows, ids, sort)
+                _print_failures(rows, ids)
+                _note_others(catalog, rows, conditions)
+            else:
+                _output.note("No sessions match." if catalog.count() else NOTHING_YET, lines=True)
+
+
+def _note_others(catalog: "Catalog", rows: "Sequence[SessionSummary]", conditions: "Filter") -> None:
+    if (there := catalog.count(conditions)) > len(rows):
+        _output.note(f"{len(rows):,} of {pluralize(there, 'session')}; --all lists all")
+    _note_damage(catalog, rows)
 
 
 def _note_damage(catalog: "Catalog", rows: "Sequence[SessionSummary]") -> None:
     if damaged := [row.id for row in rows if row.damaged_lines]:
         from agent_logger.cli._damaged import note_damage
-        from agent_logger.views.figures import counted
 
         by_session = catalog.damaged_files(*damaged)
         files = {path: lines for them in by_session.values() for path, lines in them.items()}
-        note_damage(files, f" in {counted(len(damaged), 'session')}")
+        note_damage(files, f" in {pluralize(len(damaged), 'session')}")
 
 
 def _session_row(summary: "SessionSummary") -> SessionRow:
     paths = [str(path) for path in summary.paths]
     log = summary.paths[0].stem if summary.paths else summary.id
-    return SessionRow(**listed(summary), log=log, path=paths[0] if paths else "", paths=paths)
+    return SessionRow(**session_values(summary), log=log, path=paths[0] if paths else "", paths=paths)
 
 
 # ---------------------------------------------------------------- for people
 
-HEAD = ("last active", "id", "title", "project", "model", "ex", "active", "tokens", "cost", "by")
-TITLE, PROJECT, MODEL, *NUMBERS, BY = range(2, len(HEAD))
+HEAD = ("last active", "id", "title", "project", "model", "exchanges", "active", "tokens", "cost", "sources")
+TITLE, PROJECT, MODEL, *NUMBERS, SOURCES = range(2, len(HEAD))
 EXCHANGES, TIME, TOKENS, COST = NUMBERS
-LEAST = {PROJECT: 8, MODEL: 8, TITLE: 14}  # columns that are cut where there is no room, and to what
-LESS = (PROJECT, MODEL, TIME, EXCHANGES, BY, TOKENS, COST)  # that are left out where there is still none
+# Columns that are cut if there is no room, with their least width.
+LEAST = {PROJECT: 8, MODEL: 8, TITLE: 20}
+# Columns that are dropped if there is still no room.
+LESS = (EXCHANGES, TIME, SOURCES, PROJECT, MODEL, TOKENS, COST)
+# The column that a list in this order must have. There is no other place for errors than that of exchanges.
+SORTED_BY = {"cost": COST, "tokens": TOKENS, "duration": TIME, "errors": EXCHANGES}
 
 
-def _print(rows: "Sequence[SessionSummary]", ids: dict[str, str]) -> None:
-    cells = [_cells(row, ids[row.id], depth) for row, depth in _as_tree(rows)]
-    widths = [max(screen.width(str(cell)) for cell in column) for column in zip(HEAD, *cells, strict=True)]
-    columns = _fitting(widths)
+def _print(rows: "Sequence[SessionSummary]", ids: dict[str, str], sort: str) -> None:
+    tree = _as_tree(rows) if sort == NEWEST else ((row, 0) for row in rows)
+    cells = [_cells(row, ids[row.id], depth, sort) for row, depth in tree]
+    head = [*HEAD]
+    head[EXCHANGES] = "errors" if sort == "errors" else head[EXCHANGES]
+    widths = [max(screen.width(str(cell)) for cell in column) for column in zip(head, *cells, strict=True)]
+    columns = fit_columns(widths, LEAST, [column for column in LESS if column != SORTED_BY.get(sort)], TITLE)
     for row in cells:
         for column in LEAST:
             row[column] = screen.cut(str(row[column]), widths[column])
     right = [at for at, column in enumerate(columns) if column in NUMBERS]
     _output.table(
-        [HEAD[column] for column in columns],
+        [head[column] for column in columns],
         [[row[column] for column in columns] for row in cells],
         fold=False,
         right=right,
     )
 
 
-def _fitting(widths: list[int]) -> list[int]:
-    """The columns for which there is room. Reduces `widths` to what each column gets."""
-    room = screen.columns() + 2 - sum(widths) - 2 * len(HEAD)
-    for column, least in LEAST.items():
-        taken = min(max(0, widths[column] - least), max(0, -room))
-        widths[column] -= taken
-        room += taken
-    gone = []
-    for column in LESS:
-        if room < 0:
-            gone.append(column)
-            room += widths[column] + 2
-    widths[TITLE] = max(0, widths[TITLE] + room) if gone else widths[TITLE]
-    return [column for column in range(len(HEAD)) if column not in gone]
+def _print_failures(rows: "Sequence[SessionSummary]", ids: dict[str, str]) -> None:
+    """Print what went wrong in the sessions with an exclamation mark: a line for each reason, with their ids."""
+    by_failure: dict[str, list[str]] = {}
+    for row in rows:
+        if failure := failure_of(row):
+            by_failure.setdefault(failure, []).append(ids[row.id])
+    for failure, names in by_failure.items():
+        _output.note(screen.cut(f"! {_output.printable(failure)} ({', '.join(names)})", screen.columns()))
 
 
 def _as_tree(rows: "Sequence[SessionSummary]") -> "Iterator[tuple[SessionSummary, int]]":
@@ -155,31 +196,35 @@ def _as_tree(rows: "Sequence[SessionSummary]") -> "Iterator[tuple[SessionSummary
         row, depth = left.pop()
         yield row, depth
         left += [(fork, depth + 1) for fork in reversed(below.pop(row.id, []))]
-    yield from ((row, 0) for forks in below.values() for row in forks)  # each says it is of another
+    # Each of them names another one as its parent.
+    yield from ((row, 0) for forks in below.values() for row in forks)
 
 
-def _cells(row: "SessionSummary", short_id: str, depth: int) -> list[str | int]:
+def _cells(row: "SessionSummary", short_id: str, depth: int, sort: str) -> list[str | int]:
     when = row.ended or row.started
     time_text = screen.day_and_time(when) if when else "-"
     title = _output.printable(" ".join((row.title or (row.paths[0].stem if row.paths else "")).split()))
+    marks = mark_text(row.labels, pinned=row.pinned)
     return [
-        time_text + ("*" if row.live else "" if ended_well(row.ending) else "!"),
+        time_text + ("*" if row.live else "!" if failure_of(row) else ""),
         short_id,
-        "  " * (depth - 1) + ("└ " if depth else "") + title,
+        "  " * (depth - 1) + ("└ " if depth else "") + f"{_output.printable(marks)} {title}".lstrip(),
         _output.printable(Path(row.project).name) if row.project else "-",
         _model(row),
-        row.exchanges,
+        row.errors if sort == "errors" else row.exchanges,
         _duration(row.active_seconds),
         _tokens(row),
         _money(row),
-        "p" if row.prompts_only else "".join(_letter(witness, row) for witness in sorted(row.witnesses)),
+        _sources(row),
     ]
 
 
-def _letter(witness: str, row: "SessionSummary") -> str:
-    """The letter of a witness: `a` for a transcript whose main file is missing, of which only agents' files are
-    left."""
-    return "a" if witness == "transcript" and row.main_missing else witness[0]
+def _sources(row: "SessionSummary") -> str:
+    """What recorded the session: `file, proxy`. Of an agent's files, some may be gone."""
+    if row.prompts_only:
+        return "prompts only"
+    text = sources_text(row.witnesses)
+    return text.replace("file", "sub-agents' files") if row.main_missing else text
 
 
 def _model(row: "SessionSummary") -> str:
@@ -216,4 +261,4 @@ def _money(row: "SessionSummary") -> str:
     usd = row.cost.usd
     if usd is None:
         return "?" if row.cost.unpriced else "-"
-    return (f"{usd:,.2f}" if usd < 100 else f"{usd:,.0f}") + ("+?" if row.cost.unpriced else "")
+    return (f"${usd:,.2f}" if usd < 100 else f"${usd:,.0f}") + ("+?" if row.cost.unpriced else "")

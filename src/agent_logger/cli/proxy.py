@@ -22,15 +22,45 @@ SETTINGS = ("port", "log_dir", "allow_upstream", "redact", "seal_after", "worker
 def command(settings: config.Configuration) -> None:
     """Record what passes between agents and their models, byte for byte.
 
-    The proxy listens on 127.0.0.1. An agent is sent through it by its base URL, which names the provider and the host
-    to forward to; nothing else about the agent changes:
+    The proxy listens on 127.0.0.1. To send an agent through it, set the agent's base URL, which names the provider and
+    the host to forward to. Nothing else about the agent changes:
 
     \b
       ANTHROPIC_BASE_URL=http://127.0.0.1:8080/anthropic/api.anthropic.com
       OPENAI_BASE_URL=http://127.0.0.1:8080/openai/api.openai.com/v1
 
-    Calls are written to the log folder as they happen. Ctrl-C stops it after open answers have ended, at most half a
-    minute later; a second Ctrl-C stops it at once.
+    \b
+    Some agents read their base URL from a file. Codex, ~/.codex/config.toml:
+      model_provider = "recorded"
+      [model_providers.recorded]
+      name = "OpenAI, recorded"
+      base_url = "http://127.0.0.1:8080/openai/api.openai.com/v1"
+      wire_api = "responses"
+      env_key = "OPENAI_API_KEY"
+    Codex with a ChatGPT login, instead of the last three lines:
+      base_url = "http://127.0.0.1:8080/openai/chatgpt.com/backend-api/codex"
+      wire_api = "responses"
+      requires_openai_auth = true
+    opencode, opencode.json (with /v1 for Anthropic too):
+      {"provider": {"anthropic": {"options": {"baseURL":
+        "http://127.0.0.1:8080/anthropic/api.anthropic.com/v1"}}}}
+    Kilo: the same in kilo.json.
+    Cline, with one of its providers (-p openai: any that is like OpenAI):
+      cline auth -p openai -k KEY -m MODEL \\
+        -b http://127.0.0.1:8080/openai/api.openai.com/v1
+    pi, ~/.pi/agent/models.json:
+      {"providers": {"anthropic": {"baseUrl":
+        "http://127.0.0.1:8080/anthropic/api.anthropic.com"}}}
+
+    Kimi Code, ~/.kimi-code/config.toml:
+      [providers.moonshot]
+      base_url = "http://127.0.0.1:8080/openai/api.moonshot.ai/v1"
+    Grok Build, ~/.grok/config.toml:
+      [model.mine]
+      base_url = "http://127.0.0.1:8080/openai/api.x.ai/v1"
+
+    Calls are written to the log folder as they happen. Ctrl-C stops the proxy when the responses in
+    progress have ended, after 30 seconds at most; a second Ctrl-C stops it at once.
 
     \b
     Examples:
@@ -45,7 +75,6 @@ def serve(settings: config.Configuration, listening: Callable[[], None] = lambda
     from agent_logger.proxy.relay_process import RelayOptions
     from agent_logger.proxy.server import run
 
-    network = config.network()
     options = RelayOptions(
         port=settings.port,
         port_is_chosen=not settings.is_default("port"),
@@ -55,21 +84,21 @@ def serve(settings: config.Configuration, listening: Callable[[], None] = lambda
         patterns=settings.redact == "all",
         seal_after_seconds=settings.seal_after,
         workers=settings.workers,
-        https_proxy=network.https_proxy,
-        no_proxy=network.no_proxy,
-        ca_file=network.ca_file,
+        network=config.network(),
     )
 
     def ready(port: int) -> None:
-        _say(port, options.log_dir)
+        _print_start(port, options.log_dir)
         listening()
 
     run(options, ready, _show if sys.stderr.isatty() else None)
 
 
-def _say(port: int, log_dir: object) -> None:
+def _print_start(port: int, log_dir: object) -> None:
     base = f"http://127.0.0.1:{port}"
-    _output.note(f"Recording {base} into {log_dir}. Ctrl-C ends it. Send an agent through it:")
+    _output.note(f"The proxy listens on {base}. Press Ctrl-C to stop it.")
+    _output.note(f"Logs are written to {log_dir}.")
+    _output.note("To send an agent through it:")
     _output.note(f"  ANTHROPIC_BASE_URL={base}/anthropic/api.anthropic.com claude")
     _output.note(f"  OPENAI_BASE_URL={base}/openai/api.openai.com/v1 ...")
 
@@ -91,6 +120,7 @@ def _marks(line: "CallLine") -> list[str]:
     marks = [f"fork of {line.forked_from[9:]}"] if line.forked_from else []
     marks += [f"retry of {line.retry_of}"] if line.retry_of else []
     marks += ["history rewritten"] if line.rewrites else []
+    marks += [] if line.is_understood else ["not understood, kept as bytes"]
     return marks + ([line.reason] if line.reason else [])
 
 

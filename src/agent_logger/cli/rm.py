@@ -8,11 +8,12 @@ import msgspec
 
 from agent_logger import config
 from agent_logger.cli import _output
-from agent_logger.cli._catalog import opened
-from agent_logger.cli._select import one_called
+from agent_logger.cli._catalog import open_catalog
+from agent_logger.cli._select import resolve_id
 from agent_logger.cli._settings import settings_options
 from agent_logger.errors import StoreError
-from agent_logger.views.figures import bytes_text, counted
+from agent_logger.model.plurals import pluralize
+from agent_logger.views.figures import bytes_text
 from agent_logger.views.terminal import screen
 
 if TYPE_CHECKING:
@@ -34,29 +35,26 @@ class RemovedFile(msgspec.Struct, frozen=True):
 class Removed(msgspec.Struct, frozen=True, kw_only=True):
     session: str
     title: str | None
-    bytes: int  # of files of ours
+    bytes: int  # of our files
     paths: list[str]  # every file that is deleted
     files: list[RemovedFile]  # the same with their sizes
     stays: list[str]  # files of agents
-    not_ours: list[str]  # have a name like those that are deleted, and stay
-    branch_of: str | None  # goes with this session, whose log it begins in
+    not_ours: list[str]  # have names like our files, and are kept
+    branch_of: str | None  # deleted with this session, in whose log it begins
 
 
 @click.command()
 @click.argument("sessions", metavar="ID...", nargs=-1, required=True)
-@click.option("--dry-run", is_flag=True, help="Show what would be deleted, and delete nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be deleted, but delete nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/rm.json).")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON; 'agent-logger schema rm' describes it.")
 @settings_options()
-def command(
-    settings: config.Configuration, sessions: tuple[str, ...], dry_run: bool, yes: bool, as_json: bool
-) -> int:
-    """Delete what was recorded of sessions, for good: shows it and asks.
+def command(settings: config.Configuration, sessions: tuple[str, ...], dry_run: bool, yes: bool, as_json: bool) -> int:
+    """Delete the recordings of sessions permanently: shows the files and asks.
 
-    Our logs and copies are deleted, and the sessions are not listed, counted or found any more, even if the catalog is
-    rebuilt. Every file is shown first. The agents' own files are not ours: they stay, and are named; so do files whose
-    names only look like ours. A branch begins in the log of the session that it was forked from, and is deleted with
-    it.
+    Deletes our logs and copies. The sessions are no longer listed, counted or found, even if the catalog is rebuilt.
+    Agents' own files are kept and listed; so are files that only look like ours. A branch begins in the log of the
+    session that it was forked from, and is deleted with it.
 
     \b
     Examples:
@@ -64,28 +62,25 @@ def command(
       agent-logger rm 1f320356 --dry-run
       agent-logger rm 1f320356 --yes
     """
-    with opened(settings) as catalog:
-        ids = dict.fromkeys(one_called(catalog, session) for session in sessions)
+    with open_catalog(settings) as catalog:
+        ids = dict.fromkeys(resolve_id(catalog, session) for session in sessions)
         branches = catalog.branches(*ids)
-        doomed = told_of(catalog, [*ids, *branches], branches)
+        doomed = plan_removals(catalog, [*ids, *branches], branches)
         return remove(catalog, doomed, dry_run=dry_run, yes=yes, as_json=as_json)
 
 
-def told_of(catalog: "Catalog", sessions: list[str], branches: "Mapping[str, str]") -> list[Removed]:
+def plan_removals(catalog: "Catalog", sessions: list[str], branches: "Mapping[str, str]") -> list[Removed]:
     """What would be removed of these sessions. `branches` maps those that the user did not name to the session that
     they were forked from."""
     ours: dict[str, list[OwnFiles]] = {session: [] for session in sessions}
     for file in catalog.files_of_ours(*sessions):
         ours[file.session].append(file)
     return [
-        _removed(session, files, catalog.summary(session), branches.get(session))
-        for session, files in ours.items()
+        _removed(session, files, catalog.summary(session), branches.get(session)) for session, files in ours.items()
     ]
 
 
-def _removed(
-    session: str, files: "list[OwnFiles]", summary: "SessionSummary | None", branch_of: str | None
-) -> Removed:
+def _removed(session: str, files: "list[OwnFiles]", summary: "SessionSummary | None", branch_of: str | None) -> Removed:
     mine = {str(file.path) for file in files}
     deleted = [RemovedFile(str(file.path), file.size) for own in files for file in own.removal.files]
     return Removed(
@@ -103,17 +98,19 @@ def _removed(
 def remove(catalog: "Catalog", doomed: list[Removed], *, dry_run: bool, yes: bool, as_json: bool) -> int:
     """Show what is removed, ask, delete it, and return the exit code."""
     if as_json and not (dry_run or yes):
-        raise click.UsageError("--json does not ask: say --yes, or --dry-run")
+        raise click.UsageError("--json does not ask for confirmation: add --yes or --dry-run")
     if not as_json:
         _show(doomed)
     if not dry_run and doomed:
-        if not _output.is_agreed(f"Delete {_size(doomed)} for good?", yes=yes):
+        if not _output.confirm(f"Permanently delete {_size(doomed)}?", yes=yes):
             return 1
         _delete(catalog, doomed)
     if as_json:
         _output.json(doomed)
-    else:
+    elif doomed:
         _output.echo(f"{_size(doomed)} {'would be ' if dry_run else ''}deleted")
+    else:
+        _output.note("No sessions match.")
     return 0
 
 
@@ -121,9 +118,9 @@ def _delete(catalog: "Catalog", doomed: list[Removed]) -> None:
     try:
         catalog.remove(*(removal.session for removal in doomed))
     except OSError as error:
-        room = f"; {catalog.home / 'catalog-text.db'} may be deleted to make room" * (error.errno == ENOSPC)
+        room = f"; delete {catalog.home / 'catalog-text.db'} to free space" * (error.errno == ENOSPC)
         where = error.filename or catalog.home
-        raise StoreError(f"{where}: {error.strerror or error}; not all was deleted{room}") from error
+        raise StoreError(f"{where}: {error.strerror or error}; not everything was deleted{room}") from error
 
 
 def _show(doomed: list[Removed]) -> None:
@@ -136,17 +133,17 @@ def _show(doomed: list[Removed]) -> None:
             _output.echo(f"  {_output.printable(file.path)}  {bytes_text(file.bytes)}")
         _show_what_stays(removal)
     if any(removal.stays for removal in doomed):
-        _output.note("What stays is the agents' own; it is not shown any more.")
+        _output.note("The agents' own files are kept, but the sessions are no longer listed.")
 
 
 def _show_what_stays(removal: Removed) -> None:
     for path in removal.stays:
-        _output.note(f"  {_output.printable(path)} stays")
+        _output.note(f"  keep {_output.printable(path)}")
     for path in removal.not_ours[:MOST_STRANGERS]:
-        _output.note(f"  {_output.printable(path)} stays: it is not known to be ours")
+        _output.note(f"  keep {_output.printable(path)}: not written by agent-logger")
     if (more := len(removal.not_ours) - MOST_STRANGERS) > 0:
-        _output.note(f"  {more:,} more files stay: they are not known to be ours")
+        _output.note(f"  keep {pluralize(more, 'more file')} not written by agent-logger")
 
 
 def _size(doomed: list[Removed]) -> str:
-    return f"{counted(len(doomed), 'session')}, {bytes_text(sum(removal.bytes for removal in doomed))}"
+    return f"{pluralize(len(doomed), 'session')}, {bytes_text(sum(removal.bytes for removal in doomed))}"

@@ -15,33 +15,40 @@ STOP_SECONDS = 10.0
 @click.command()
 @click.option("--no-page", is_flag=True, help="Start the proxy alone.")
 @click.option("--no-open", is_flag=True, help="Do not open a browser.")
-@settings_options(*proxy.SETTINGS, "page_port")
-def command(settings: config.Configuration, no_page: bool, no_open: bool) -> None:
-    """Start recording: the proxy, and the page that shows it. The same as no command.
+@click.option("--no-link", is_flag=True, help="Do not print a link to the page; 'agent-logger view' prints one.")
+@settings_options(*proxy.SETTINGS, "sessions_dir", "page_port")
+def command(settings: config.Configuration, no_page: bool, no_open: bool, no_link: bool) -> None:
+    """Start the proxy and the page. The same as no command.
 
-    'agent-logger proxy --help' explains how to send an agent through it, 'agent-logger view --help' what the page is.
-    Each is a process of its own: a problem with the page does not harm the proxy.
+    See 'agent-logger proxy --help' for how to send an agent through the proxy, and 'agent-logger view --help' for the
+    page. They are separate processes: a problem with the page does not affect the proxy.
 
     \b
     Examples:
       agent-logger
       agent-logger --port 9000 --no-page
     """
+    from agent_logger.service.launchd import limit_log
+
+    limit_log(settings.home)
     pages: list[subprocess.Popen[str]] = []
+    options = ["--no-open"] * no_open + ["--no-link"] * no_link
     try:
-        proxy.serve(settings, lambda: None if no_page else pages.append(_page(settings, opening=not no_open)))
+        proxy.serve(settings, lambda: None if no_page else pages.append(_page(settings, options)))
     finally:
         for page in pages:
             _end(page)
 
 
-def _page(settings: config.Configuration, *, opening: bool) -> subprocess.Popen[str]:
+def _page(settings: config.Configuration, options: list[str]) -> subprocess.Popen[str]:
     from agent_logger.proxy.attended import attended
 
-    arguments = ["view"] if opening else ["view", "--no-open"]
-    if not settings.is_default("page_port"):
-        arguments += ["--page-port", str(settings.page_port)]
-    return attended(*arguments, environment=config.child_environment(AGENT_LOGGER_HOME=str(settings.home)))
+    chosen = [] if settings.is_default("page_port") else ["--page-port", str(settings.page_port)]
+    # The page reads what the proxy records, whoever else wrote to that folder.
+    variables = {"AGENT_LOGGER_HOME": str(settings.home), "AGENT_LOGGER_LOG_DIR": str(settings.log_dir)}
+    if not settings.is_default("sessions_dir"):
+        variables["AGENT_LOGGER_SESSIONS_DIR"] = str(settings.sessions_dir)
+    return attended("view", *options, *chosen, environment=config.child_environment(**variables))
 
 
 def _end(page: subprocess.Popen[str]) -> None:

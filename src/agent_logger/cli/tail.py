@@ -7,8 +7,8 @@ import click
 
 from agent_logger import config
 from agent_logger.cli import _output
-from agent_logger.cli._catalog import know_chosen_folders, opened
-from agent_logger.cli._select import one_called
+from agent_logger.cli._catalog import open_catalog, register_folders
+from agent_logger.cli._select import resolve_id
 from agent_logger.cli._settings import settings_options
 from agent_logger.views.terminal import screen
 
@@ -24,20 +24,24 @@ POLL_SECONDS = 0.5
     "-n",
     "lines",
     type=click.IntRange(min=0),
+    metavar="N",
     default=10,
     show_default=True,
-    help="Number of earlier lines to begin with.",
+    help="Number of earlier lines to show first.",
 )
 @click.option(
-    "--json", "as_json", is_flag=True, help="Print JSON, one object per line (docs/schemas/tail.json)."
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print JSON, one object per line; 'agent-logger schema tail' describes it.",
 )
 @settings_options()
 def command(settings: config.Configuration, session: str | None, lines: int, as_json: bool) -> None:
-    """Follow what all live sessions do, until Ctrl-C.
+    """Follow all live sessions until Ctrl-C.
 
-    Prints one line for each event: the time, the session, its thread, and what it is: input (a person typed), text,
-    thinking, tool (a call), result, error. Agents' own files are followed if there are any, otherwise what the proxy or
-    an SDK recorded.
+    Prints one line per event: the time, the session, the thread, and the kind: input (a prompt), text, thinking, tool
+    (a call), result, error. Follows agents' own files if there are any, otherwise the recordings of the proxy or an
+    SDK.
 
     \b
     Examples:
@@ -47,11 +51,12 @@ def command(settings: config.Configuration, session: str | None, lines: int, as_
     """
     from agent_logger.catalog.live.tail import Tail
 
-    know_chosen_folders(settings)
+    if not session:  # else it is done when the catalog is opened
+        register_folders(settings)
     tail = Tail(settings.home, _meant(settings, session) if session else None)
     moments = tail.poll()
     if not tail.sessions:
-        _output.note("No session is live. What begins now is shown; Ctrl-C ends this.")
+        _output.note("No live sessions. New ones appear here; press Ctrl-C to stop.")
     _print(moments[len(moments) - lines :] if lines < len(moments) else moments, as_json=as_json)
     while True:
         time.sleep(POLL_SECONDS)
@@ -59,8 +64,8 @@ def command(settings: config.Configuration, session: str | None, lines: int, as_
 
 
 def _meant(settings: config.Configuration, name: str) -> str:
-    with opened(settings) as catalog:
-        return one_called(catalog, name)
+    with open_catalog(settings) as catalog:
+        return resolve_id(catalog, name)
 
 
 def _print(moments: "list[Moment]", *, as_json: bool) -> None:

@@ -7,13 +7,14 @@ import click
 
 from agent_logger import config
 from agent_logger.cli import _output
-from agent_logger.cli._catalog import opened
-from agent_logger.cli._select import one_called, short_ids
+from agent_logger.cli._catalog import open_catalog
+from agent_logger.cli._pager import paged, pager_option
+from agent_logger.cli._select import resolve_id, short_ids
 from agent_logger.cli._settings import settings_options
-from agent_logger.cli.ls import WITNESSES
 from agent_logger.errors import SourceError
-from agent_logger.views.figures import counted, dollars
-from agent_logger.views.json import json_of
+from agent_logger.model.plurals import pluralize
+from agent_logger.views.figures import dollars
+from agent_logger.views.lists import sources_text
 from agent_logger.views.terminal import screen
 
 if TYPE_CHECKING:
@@ -24,30 +25,32 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("session", metavar="ID")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/tree.json).")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON; 'agent-logger schema tree' describes it.")
+@pager_option()
 @settings_options()
-def command(settings: config.Configuration, session: str, as_json: bool) -> None:
-    """Show a session's sub-agents, and the sessions that were forked from it.
+def command(settings: config.Configuration, session: str, as_json: bool, pager: bool) -> None:
+    """Show a session's sub-agents and forks.
 
-    The tree begins with the session from which all of them come; a star marks the one with this ID. Beside each are its
-    turns and their cost; for a session that is the total, with its sub-agents, and its witnesses, as in ls. A branch is
-    where a session was resumed at an earlier point.
+    The tree begins with the session that all others were forked from; a star marks the session with this ID. Each row
+    has the number of turns and their cost. For a session, these include its sub-agents, and the row has its sources, as
+    in ls. A branch is where a session was resumed from an earlier point.
 
     \b
     Examples:
       agent-logger tree 1f320356
       agent-logger tree 1f320356 --json | jq '.forks[].id'
     """
-    with opened(settings) as catalog:
-        root = catalog.tree(one_called(catalog, session))
+    with open_catalog(settings) as catalog:
+        root = catalog.tree(resolve_id(catalog, session))
         ids = short_ids(catalog, _ids(root)) if root else {}
     if root is None:
-        raise SourceError(f"the files of session {session!r} cannot be read any more")
-    if as_json:
-        _output.json_text(_output.hidden(json_of(root)))
-        return
-    for line in session_lines(root, ids, screen.columns()):
-        _output.echo(line)
+        raise SourceError(f"the files of session {session!r} can no longer be read")
+    with paged(pager):
+        if as_json:
+            _output.hidden_json(root)
+            return
+        for line in session_lines(root, ids, screen.columns()):
+            _output.echo(line)
 
 
 def _ids(node: "SessionNode") -> Iterator[str]:
@@ -65,8 +68,7 @@ def session_lines(
     live = " (live)" if node.live else ""
     started = screen.day_and_time(node.started) if node.started else ""
     name = f"{first}{'fork ' if first else ''}{ids[node.id]}{mark}{live}"
-    by = "".join(witness[0] for witness in node.witnesses)
-    facts = (started, counted(node.turns, "turn"), _cost(node), by)
+    facts = (started, pluralize(node.turns, "turn"), _cost(node), sources_text(node.witnesses))
     yield _line(name, node.title or "", facts, width)
     below: list[Node] = [*node.agents, *node.branches, *node.forks]
     for number, child in enumerate(below, 1):
@@ -80,16 +82,16 @@ def _below(node: "Node", ids: Mapping[str, str], width: int, before: str, *, las
     if isinstance(node, SessionNode):
         yield from session_lines(node, ids, width, first, rest)
     elif isinstance(node, BranchNode):
-        yield screen.cut(f"{first}branch {node.log}  after call {node.from_call} of {node.parent}", width)
+        yield screen.cut(f"{first}branch {node.log}  from {node.parent} after call {node.from_call}", width)
     else:
         name = f"{first}agent {node.thread.partition(':')[2][:12]}"
         title = ": ".join(filter(None, (node.kind, node.description)))
-        yield _line(name, title, ("", counted(node.turns, "turn"), _cost(node), ""), width)
+        yield _line(name, title, ("", pluralize(node.turns, "turn"), _cost(node), ""), width)
         for number, agent in enumerate(node.agents, 1):
             yield from _below(agent, ids, width, rest, last=number == len(node.agents))
 
 
-COLUMNS = (">11", ">9", ">8", f">{len(WITNESSES)}")  # when, turns, cost, by whom
+COLUMNS = (">11", ">9", ">8", ">4")  # time, turns, cost, sources
 
 
 def _line(name: str, title: str, facts: Sequence[str], width: int) -> str:

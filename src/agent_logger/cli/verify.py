@@ -11,7 +11,7 @@ from agent_logger.cli import _output
 from agent_logger.cli._catalog import folders_of_logs
 from agent_logger.cli._settings import settings_options
 from agent_logger.errors import SourceError
-from agent_logger.views.figures import counted
+from agent_logger.model.plurals import pluralize
 
 if TYPE_CHECKING:
     from agent_logger.logs.verify import FileReport
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/verify.json).")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON; 'agent-logger schema verify' describes it.")
 @settings_options("log_dir", "sessions_dir")
 def command(settings: config.Configuration, paths: tuple[Path, ...], as_json: bool) -> int:
-    """Read every byte of the logs, and report damage.
+    """Read all logs and report damage.
 
-    PATHS are files, or folders to search for logs: ours, plain or sealed, and the JSONL files that agents leave behind.
-    Without PATHS: the log folder, the sessions folder, the home, and every other folder that was ever recorded to.
+    PATHS are files, or folders to search for logs: our own, plain or sealed, and the JSONL files of agents. Without
+    PATHS: the home, and every folder that was ever recorded to or chosen with --log-dir or --sessions-dir.
 
-    A torn end is not damage: the line is being written, or its writer was killed, and the next writer ends it. Exit
-    code: 0 everything can be read, 1 there is damage.
+    A torn end is not damage: the line is still being written, or its writer was killed and the next writer will end it.
+    Exit code: 0 if everything can be read, 1 if there is damage.
 
     \b
     Examples:
@@ -38,7 +38,10 @@ def command(settings: config.Configuration, paths: tuple[Path, ...], as_json: bo
     """
     from agent_logger.logs.verify import log_files, summary
 
-    files = [file for path in paths or folders_of_logs(settings) for file in log_files(_existing(path))]
+    for path in paths:
+        if not path.exists():
+            raise SourceError(f"{path}: no such file or folder")
+    files = [file for path in paths or folders_of_logs(settings) for file in log_files(path)]
     reports = list(_with_progress(files))
     report = summary(reports)
     if as_json:
@@ -48,18 +51,12 @@ def command(settings: config.Configuration, paths: tuple[Path, ...], as_json: bo
         for line in _trouble_lines(file_report):
             _output.echo(line)
     _output.echo(
-        f"{counted(len(files), 'file')}, {counted(report.records, 'record')}, {report.bytes:,} bytes: "
-        f"{counted(report.torn, 'torn end')}, {report.mended:,} mended, {report.damage:,} damaged"
+        f"{pluralize(len(files), 'file')}, {pluralize(report.records, 'record')}, {pluralize(report.bytes, 'byte')}: "
+        f"{pluralize(report.torn, 'torn end')}, {report.mended:,} repaired, {report.damage:,} damaged"
     )
     if not files:
-        _output.note("There is no log there." if paths else "Nothing is recorded yet.")
+        _output.note("No logs found." if paths else "No logs yet.")
     return 1 if report.damage else 0
-
-
-def _existing(path: Path) -> Path:
-    if not path.exists():
-        raise SourceError(f"{path}: no such file or folder")
-    return path
 
 
 def _with_progress(files: list[Path]) -> Iterator["FileReport"]:
@@ -75,8 +72,8 @@ def _with_progress(files: list[Path]) -> Iterator["FileReport"]:
 
 def _trouble_lines(report: "FileReport") -> Iterable[str]:
     for bad in report.damage:
-        yield f"{report.path}:{bad.line}: offset {bad.offset}, {counted(bad.length, 'byte')}: {bad.reason}"
+        yield f"{report.path}:{bad.line}: offset {bad.offset}, {pluralize(bad.length, 'byte')}: {bad.reason}"
     if report.lost:
-        yield f"{report.path}: {counted(report.lost, 'record')} could not be written, as it says itself"
+        yield f"{report.path}: {pluralize(report.lost, 'record')} lost, which could not be written to disk"
     if report.torn_bytes:
-        yield f"{report.path}: torn end of {counted(report.torn_bytes, 'byte')}"
+        yield f"{report.path}: torn end of {pluralize(report.torn_bytes, 'byte')}"

@@ -6,19 +6,20 @@ import click
 
 from agent_logger import config
 from agent_logger.cli import _output
-from agent_logger.cli._catalog import know_chosen_folders
+from agent_logger.cli._catalog import register_folders
 from agent_logger.cli._settings import settings_options
 
 
 @click.command()
 @click.option("--no-open", is_flag=True, help="Do not open a browser.")
+@click.option("--no-link", is_flag=True, help="Do not print a link, for output that others may read.")
 @settings_options("page_port")
-def command(settings: config.Configuration, no_open: bool) -> None:
-    """Open the page that shows what the agents did, in a browser.
+def command(settings: config.Configuration, no_open: bool, no_link: bool) -> None:
+    """Open the page, which shows what the agents did, in a browser.
 
-    The page listens on 127.0.0.1 and is for you alone: the command prints a link that works once, and the browser that
-    opens it is let in. Everything on the page is read from the logs and the agents' own files, and nothing is written
-    to them. If your page runs already, you get a link to that one.
+    The page listens on 127.0.0.1 and is for you alone: the command prints a link that works once and signs in the
+    browser that opens it. The page only reads the logs and the agents' own files. If your page is already running, you
+    get a link to that one.
 
     \b
     Examples:
@@ -27,10 +28,14 @@ def command(settings: config.Configuration, no_open: bool) -> None:
     """
     from agent_logger.web.server import PageOptions, link_to_running, run
 
-    know_chosen_folders(settings)
+    def show(link: str) -> None:
+        if not no_link:
+            _print_link(link, opening=not no_open)
+
+    register_folders(settings)
     if settings.is_default("page_port") and (link := link_to_running(settings.home)):
-        _output.note("The page runs already.")
-        _say(link, opening=not no_open)
+        _output.note("The page is already running.")
+        show(link)
         return
     options = PageOptions(
         port=settings.page_port,
@@ -38,11 +43,12 @@ def command(settings: config.Configuration, no_open: bool) -> None:
         home=settings.home,
         seal_after_seconds=settings.seal_after,
     )
-    run(options, lambda link: _say(link, opening=not no_open))
+    run(options, show)
 
 
-def _say(link: str, *, opening: bool) -> None:
-    _output.note(f"The page: {link} (works once, for ten minutes; 'agent-logger view' makes another)")
+def _print_link(link: str, *, opening: bool) -> None:
+    _output.note(f"Open the page: {link}")
+    _output.note("The link works once, within ten minutes; 'agent-logger view' prints a new one.")
     if opening and sys.stderr.isatty():
         import webbrowser
 

@@ -84,13 +84,12 @@ def _blocks(turn: ScriptTurn) -> list[Block]:
 
 
 def _usage(usage: ScriptUsage) -> Json:
-    written = usage.cache_creation_input_tokens
     return {
-        "input_tokens": usage.input_tokens,
-        "cache_creation_input_tokens": written,
-        "cache_read_input_tokens": usage.cache_read_input_tokens,
-        "output_tokens": usage.output_tokens,
-        "cache_creation": {"ephemeral_5m_input_tokens": written, "ephemeral_1h_input_tokens": 0},
+        **{name: getattr(usage, name) for name in COUNTED},
+        "cache_creation": {
+            "ephemeral_5m_input_tokens": usage.cache_creation_input_tokens,
+            "ephemeral_1h_input_tokens": 0,
+        },
         "service_tier": "standard",
     }
 

@@ -2,7 +2,7 @@
 
 import http.client
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -26,7 +26,7 @@ class DemoStreamEvent(msgspec.Struct):
 
 @dataclass(frozen=True)
 class ClientAnswer:
-    message: Json  # as a request without `stream` would have got it
+    message: Json  # as in a response without `stream`
     request_id: str
 
     @property
@@ -50,7 +50,7 @@ class DemoClient:
         parts = urlsplit(url)
         self._connection = http.client.HTTPConnection(parts.netloc, timeout=SILENCE_SECONDS)
         self._path = f"{parts.path}/v1/messages"
-        self.seconds = 0.0  # spent asking
+        self.seconds = 0.0  # spent in requests
         self.close = self._connection.close
 
     def ask(self, body: Json, headers: dict[str, str]) -> ClientAnswer:
@@ -59,16 +59,12 @@ class DemoClient:
         self._connection.request("POST", self._path, sent, {"content-type": "application/json", **headers})
         with self._connection.getresponse() as response:
             if response.status != http.HTTPStatus.OK:
-                raise ConnectionError(f"the scripted API said {response.status}: {response.read().decode()}")
-            answer = ClientAnswer(rejoin(_events(response)), response.headers["request-id"])
+                raise ConnectionError(f"the scripted API returned {response.status}: {response.read().decode()}")
+            lines = (line.removeprefix(b"data: ") for line in response if line.startswith(b"data: "))
+            message = rejoin(msgspec.json.decode(line, type=DemoStreamEvent) for line in lines)
+            answer = ClientAnswer(message, response.headers["request-id"])
         self.seconds += time.monotonic() - started
         return answer
-
-
-def _events(lines: Iterable[bytes]) -> Iterator[DemoStreamEvent]:
-    for line in lines:
-        if line.startswith(b"data: "):
-            yield msgspec.json.decode(line.removeprefix(b"data: "), type=DemoStreamEvent)
 
 
 def rejoin(events: Iterable[DemoStreamEvent]) -> Json:
@@ -81,16 +77,12 @@ def rejoin(events: Iterable[DemoStreamEvent]) -> Json:
             case "content_block_start":
                 blocks.append(event.content_block)
             case "content_block_delta":
-                _grow(blocks[-1], event.delta)
+                for key, piece in event.delta.items():
+                    if key != "type":
+                        blocks[-1][key] = blocks[-1].get(key, "") + piece
             case "content_block_stop" if "partial_json" in blocks[-1]:
                 blocks[-1]["input"] = msgspec.json.decode(blocks[-1].pop("partial_json"))
             case "message_delta":
                 usage = message["usage"] | event.usage
                 message |= {**event.delta, "usage": usage}
     return message
-
-
-def _grow(block: Json, delta: Json) -> None:
-    for key, piece in delta.items():
-        if key != "type":
-            block[key] = block.get(key, "") + piece

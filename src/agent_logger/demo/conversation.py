@@ -104,9 +104,7 @@ class DemoAgent:
             answer = self._ask(thread)
             for block in answer.blocks:
                 message = {**answer.message, "content": [block]}
-                yield self._message(
-                    "assistant", message=message, request_id=answer.request_id, **thread.marks
-                )
+                yield self._message("assistant", message=message, request_id=answer.request_id, **thread.marks)
             if not answer.tool_uses:
                 return answer
             results = []

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent_logger.files.parts import parts_in
-from agent_logger.logs.reader import read_log
+from agent_logger.logs.log_records import read_log
 from agent_logger.model.records import Request, Response
 from agent_logger.proxy.attached import attached
 
@@ -31,6 +31,5 @@ def calls(folder: Path) -> list[ProxiedCall]:
     answers = {record.call: record for record in records if isinstance(record, Response)}
     requests = [record for record in records if isinstance(record, Request)]
     return [
-        ProxiedCall(request, answers.get(request.call))
-        for request in sorted(requests, key=lambda request: request.ts)
+        ProxiedCall(request, answers.get(request.call)) for request in sorted(requests, key=lambda request: request.ts)
     ]

@@ -22,7 +22,7 @@ class ScriptUsage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cache_creation_input_tokens: int = 100
     cache_read_input_tokens: int = 1000
     output_tokens: int = 20
-    reasoning_tokens: int = 0  # part of output_tokens; only OpenAI tells them apart
+    reasoning_tokens: int = 0  # part of output_tokens; only OpenAI reports them separately
 
 
 class ScriptText(msgspec.Struct, frozen=True, tag="text"):
@@ -36,7 +36,7 @@ class Thinking(msgspec.Struct, frozen=True, tag="thinking"):
 
 class ScriptToolUse(msgspec.Struct, frozen=True, tag="tool_use"):
     name: str
-    input: dict[str, Any]  # whatever shape the tool wants
+    input: dict[str, Any]  # in any form that the tool accepts
     id: str = ""  # if empty, each reply has a new one
 
 
@@ -56,7 +56,7 @@ class ScriptTurn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     content: tuple[Block, ...] = ()
     usage: ScriptUsage = ScriptUsage()
     id: str = ""  # if empty, each reply has a new one
-    model: str = ""  # if empty, the one that was asked for
+    model: str = ""  # if empty, the requested one
     stop_reason: str = ""  # if empty, what the blocks imply
     pieces: int = 3  # deltas per block
     wait_ms: float = 0  # before the first byte

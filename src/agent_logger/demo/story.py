@@ -18,7 +18,7 @@ class Story(msgspec.Struct, frozen=True):
     model: str
     inputs: list[str]
     files: dict[str, str]
-    commands: dict[str, StoryOutcome]  # what a shell would have said
+    commands: dict[str, StoryOutcome]  # as a shell would report it
     scenario: Scenario[ScriptTurn]
 
 
@@ -52,11 +52,7 @@ class Grep(msgspec.Struct, frozen=True):
     pattern: str
 
     def use(self, story: Story) -> ToolResult:
-        lines = (
-            (name, i, line)
-            for name, text in story.files.items()
-            for i, line in enumerate(text.splitlines(), 1)
-        )
+        lines = ((name, i, line) for name, text in story.files.items() for i, line in enumerate(text.splitlines(), 1))
         lines_found = [f"{name}:{i}:{line}" for name, i, line in lines if re.search(self.pattern, line)]
         return ToolResult("\n".join(lines_found) or "No matches found")
 

@@ -23,7 +23,8 @@ class Appender:
         """Append the line in one write. When this returns, the line survives the end of this process. A newline is
         added if the line has none. Raises `OSError`."""
         if self._unsure:
-            self._look_again()
+            self.end_torn_line()
+            self.size = self._held.size()
         data = line if line.endswith(b"\n") else line + b"\n"
         if self._newline_first:
             data = b"\n" + data
@@ -31,15 +32,12 @@ class Appender:
         try:
             self._held.write(data)
         except OSError:
-            self._take_back()
+            # If this fails, what is there of the line stays, ended by the next one's newline.
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._held.fd, self.size)
             raise
         self.size += len(data)
         self._newline_first = self._unsure = False
-
-    def _look_again(self) -> None:
-        self.end_torn_line()
-        self.size = self._held.size()
-        self._unsure = False
 
     def end_torn_line(self) -> int:
         """Make the next append end a line that the file ends within. Returns how many bytes that torn line has."""
@@ -48,16 +46,12 @@ class Appender:
         return torn
 
     def is_in_place(self) -> bool:
+        """Whether nobody has removed or replaced the file."""
         return platform.is_same_file(self._held)
 
     def is_removed(self) -> bool:
-        return self._held.is_removed()
-
-    def _take_back(self) -> None:
-        with contextlib.suppress(
-            OSError
-        ):  # then what is there of the line stays, ended by the next one's newline
-            os.ftruncate(self._held.fd, self.size)
+        """Whether the file was removed: a quick check, which misses a file that was replaced or moved away."""
+        return os.fstat(self._held.fd).st_nlink == 0
 
     def duplicate(self) -> platform.Held:
         """Open the same file again, for the caller to close. `dup` is not used, because it would keep the lock."""
@@ -82,12 +76,9 @@ def torn_bytes(held: platform.Held) -> int:
 def append_once(path: Path, line: bytes, top: Path | None = None) -> None:
     """Create a file with this one line, unless the file exists and is not empty. Raises `OSError`. `top`: see
     `open_file`."""
-    held = _open_or_create(path, top)
-    try:
+    with platform.open_or_create(path, top) as held:
         if held.size() == 0:
             held.write(line + b"\n")
-    finally:
-        held.close()
 
 
 def append_shared(path: Path, line: bytes) -> None:
@@ -97,20 +88,10 @@ def append_shared(path: Path, line: bytes) -> None:
     another's, and the newline in front mends what a killed process left.
     """
     platform.make_folder(path.parent)
-    held = _open_or_create(path)
-    try:
+    with platform.open_or_create(path) as held:
         lock_for_a_while(held)
         newline = b"\n" if torn_bytes(held) else b""
         held.write(newline + line + b"\n")
-    finally:
-        held.close()
-
-
-def _open_or_create(path: Path, top: Path | None = None) -> platform.Held:
-    try:
-        return platform.open_file(path, create=True, top=top)
-    except FileExistsError:
-        return platform.open_file(path, top=top)
 
 
 def lock_for_a_while(held: platform.Held, seconds: float = LOCK_SECONDS) -> bool:

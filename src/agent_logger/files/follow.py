@@ -19,7 +19,7 @@ from agent_logger.protocols.jsonl import Damage, JsonEntry
 from agent_logger.protocols.lines import LineSplitter
 
 PREFIX_BYTES = 4096  # that a file is known by; lines of agents begin with ids and times
-TAIL_BYTES = 512  # before the place where reading goes on
+TAIL_BYTES = 512  # before the place where reading continues
 ONCE_BYTES = 64 << 20  # that one `read` takes in, so that a long file does not fill the memory
 
 
@@ -96,13 +96,12 @@ class Rest:
     def __init__(self, path: Path, position: Position | None = None) -> None:
         self.position = position or Position()
         self._path = path
-        self.restarted = bool(self.position.inode) and not self._is_same()
+        self.restarted = False
+        if self.position.inode:
+            with foreign.opened(path) as fd:
+                self.restarted = not _is_same(fd, self.position)
         if self.restarted:
             self.position = Position()
-
-    def _is_same(self) -> bool:
-        with foreign.opened(self._path) as fd:
-            return _is_same(fd, self.position)
 
     def chunks(self) -> Iterator[bytes]:
         with foreign.opened(self._path) as fd:
@@ -129,9 +128,7 @@ def _is_same(fd: int, position: Position) -> bool:
     stat = os.fstat(fd)
     if stat.st_ino != position.inode or stat.st_size < position.offset:
         return False
-    return (
-        _hash(fd, 0, position.prefix_bytes) == position.prefix and _tail(fd, position.offset) == position.tail
-    )
+    return _hash(fd, 0, position.prefix_bytes) == position.prefix and _tail(fd, position.offset) == position.tail
 
 
 def _advanced(position: Position, fd: int, stat: os.stat_result, offset: int, line: int = 1) -> Position:

@@ -35,11 +35,12 @@ work = FileWork()
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[int]:
-    """Open a file, and yield its descriptor. Raises `SourceError` for what is no regular file, and `OSError`."""
-    if not stat.S_ISREG(os.lstat(path).st_mode):  # opening a device can do something
+def opened(path: Path | str, folder: int | None = None) -> Iterator[int]:
+    """Open a file, and yield its descriptor. Raises `SourceError` for what is no regular file, and `OSError`. `folder`:
+    the descriptor of the folder that `path` is relative to."""
+    if not stat.S_ISREG(os.lstat(path, dir_fd=folder).st_mode):  # opening a device can do something
         raise SourceError(f"{path}: not a regular file")
-    fd = os.open(path, _FLAGS)
+    fd = os.open(path, _FLAGS, dir_fd=folder)
     work.files += 1
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):  # it was replaced in between
@@ -57,29 +58,16 @@ def opened_below(root: Path, parts: Sequence[str]) -> Iterator[int]:
     `parts` are names, as a folder lists them.
     """
     if any("/" in part or part in ("", ".", "..") for part in parts):
-        raise SourceError(f"{root}: {parts!r} leads out of it")
+        raise SourceError(f"{root}: {parts!r} is outside this folder")
     folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for part in parts[:-1]:
             above, folder = folder, os.open(part, _FLAGS | os.O_DIRECTORY, dir_fd=folder)
             os.close(above)
-        with _regular(parts[-1], folder) as fd:
+        with opened(parts[-1], folder) as fd:
             yield fd
     finally:
         os.close(folder)
-
-
-@contextmanager
-def _regular(name: str, folder: int) -> Iterator[int]:
-    if not stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
-        raise SourceError(f"{name}: not a regular file")
-    fd = os.open(name, _FLAGS, dir_fd=folder)
-    try:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise SourceError(f"{name}: not a regular file")
-        yield fd
-    finally:
-        os.close(fd)
 
 
 def chunks(path: Path) -> Iterator[bytes]:

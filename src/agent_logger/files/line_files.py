@@ -1,18 +1,20 @@
 """Reading a file of lines, plain or sealed, ours or another program's."""
 
 import os
-import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agent_logger import platform
 from agent_logger.errors import SourceError
 from agent_logger.files import foreign
-from agent_logger.files.parts import PartFile
-from agent_logger.files.sealed import SealedFile, SealedFrame
+from agent_logger.files.parts import PartFile, open_regular
 from agent_logger.protocols import jsonl
 from agent_logger.protocols.jsonl import Damage, JsonEntry, Torn
 from agent_logger.protocols.lines import Line, LineSplitter
+
+if TYPE_CHECKING:
+    from agent_logger.files.sealed import SealedFile
 
 READ_BYTES = 1 << 20
 
@@ -45,15 +47,23 @@ def raw_lines(path: Path) -> Iterator[bytes]:
         yield torn.data if torn.data is not None else _too_long(torn)
 
 
+def whole_lines(part: PartFile) -> Iterator[bytes]:
+    """The lines of a part of a log that end with a newline, without it: what follows is still being written, or was cut
+    by a crash."""
+    splitter = LineSplitter()
+    for chunk in _chunks(part.existing_path()):
+        yield from (line.data for line in splitter.feed(chunk) if line.data is not None)
+
+
 def _chunks(path: Path) -> Iterator[bytes]:
     if path.suffix == ".zst":
-        with SealedFile(path) as sealed:
+        with _sealed(path) as sealed:
             yield from (sealed.read_frame(frame) for frame in sealed.frames)
         return
     with foreign.opened(path) as fd:
         while chunk := os.read(fd, READ_BYTES):
             if chunk.startswith(b"SQLite format 3"):
-                raise SourceError(f"{path}: a database, which has no lines")
+                raise SourceError(f"{path}: a database, not a file of lines")
             yield chunk
 
 
@@ -64,7 +74,7 @@ def _too_long(line: Line) -> bytes:
 def read_at(path: Path, offset: int, length: int) -> bytes:
     """A piece of the plain text of a file; shorter where the file ends."""
     if path.suffix == ".zst":
-        with SealedFile(path) as sealed:
+        with _sealed(path) as sealed:
             return sealed.read(offset, length)
     with path.open("rb") as plain:
         plain.seek(offset)
@@ -75,27 +85,28 @@ def plain_size(path: Path) -> int:
     """How long the plain text of a file is; 0 if it is gone. Raises `SourceError` if it is damaged."""
     if path.suffix != ".zst":
         return platform.size_of(path)
-    with SealedFile(path) as sealed:
+    with _sealed(path) as sealed:
         return sealed.length
 
 
+def _sealed(path: Path) -> "SealedFile":
+    from agent_logger.files.sealed import SealedFile  # every writer imports this module, and few read sealed files
+
+    return SealedFile(path)
+
+
 def _plain_entries(path: Path) -> Iterator[JsonEntry | Damage | Torn]:
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a FIFO must not block us
-    try:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise SourceError(f"{path}: not a regular file")
+    with open_regular(path) as file:
         foreign.work.files += 1
         splitter = LineSplitter()
-        while chunk := os.read(fd, READ_BYTES):
+        while chunk := os.read(file.fileno(), READ_BYTES):
             foreign.work.bytes += len(chunk)
             yield from _decoded(splitter, chunk)
         yield from _tail(splitter)
-    finally:
-        os.close(fd)
 
 
 def _sealed_entries(path: Path) -> Iterator[JsonEntry | Damage | Torn]:
-    with SealedFile(path) as sealed:
+    with _sealed(path) as sealed:
         foreign.work.files += 1
         splitter = LineSplitter()
         for frame in sealed.frames:
@@ -105,7 +116,8 @@ def _sealed_entries(path: Path) -> Iterator[JsonEntry | Damage | Torn]:
             except SourceError:
                 yield from _tail(splitter)
                 yield Damage(splitter.number, frame.offset, frame.length, "a sealed frame is damaged")
-                splitter = _behind(frame, splitter)
+                # Frames end with a line, so the next frame begins with one; how many lines were lost is unknown.
+                splitter = LineSplitter(number=splitter.number + 1, offset=frame.offset + frame.length)
             else:
                 yield from _decoded(splitter, text)
         yield from _tail(splitter)
@@ -121,9 +133,3 @@ def _decoded(splitter: LineSplitter, chunk: bytes) -> Iterator[JsonEntry | Damag
 def _tail(splitter: LineSplitter) -> Iterator[Torn]:
     if torn := splitter.torn():
         yield Torn(torn.number, torn.offset, torn.length)
-
-
-def _behind(frame: SealedFrame, splitter: LineSplitter) -> LineSplitter:
-    """A splitter that goes on after a damaged frame. Frames end with a line, so the next frame begins with one; how
-    many lines were lost is unknown."""
-    return LineSplitter(number=splitter.number + 1, offset=frame.offset + frame.length)

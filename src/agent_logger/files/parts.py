@@ -1,4 +1,4 @@
-"""The files of a log: what they are called, and which there are.
+"""The files of a log: what they are called, which there are, and how one is opened for reading.
 
 A log is `<name>.jsonl`, `<name>.p2.jsonl`, ...; a sealed part has `.zst` behind its name, the messages
 of an exchange in flight are in `.live`.
@@ -6,9 +6,14 @@ of an exchange in flight are in `.live`.
 
 import os
 import re
+import stat
 import time
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
+
+from agent_logger.errors import SourceError
 
 _PART = re.compile(
     r"(?P<name>.+?)(?:\.p(?P<number>[2-9]|[1-9][0-9]+))?\.jsonl(?:\.zst|(?P<live>\.live(?:\.[\w.-]+)?))?"
@@ -58,6 +63,14 @@ class PartFile(NamedTuple):
         return self.sealed_path if self.is_sealed() else self.path
 
 
+class LoneFile(PartFile):
+    """A log in one file, which may have any name."""
+
+    @property
+    def path(self) -> Path:
+        return self.folder / self.name
+
+
 def part_of(path: Path) -> PartFile | None:
     """The part that a file belongs to, whatever its suffix; `None` for a file that is no log's."""
     return _part_called(path.name, path.parent)
@@ -100,10 +113,7 @@ def parts_in(folder: Path) -> list[PartFile]:
 
 def parts_by_log(folder: Path) -> dict[str, list[PartFile]]:
     """Return the parts of all logs in a folder by the name of the log, from one listing."""
-    logs: dict[str, list[PartFile]] = {}
-    for part in parts_in(folder):
-        logs.setdefault(part.name, []).append(part)
-    return logs
+    return {name: list(parts) for name, parts in groupby(parts_in(folder), key=attrgetter("name"))}
 
 
 Files = list[tuple[PartFile, Path]]
@@ -158,3 +168,13 @@ def _remember(folder: Path, listing: _Listing) -> None:
 
 def _is_settled(changed_ns: int) -> bool:
     return time.time() - changed_ns / 1e9 > _SETTLED_SECONDS
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a regular file of ours, also through a link. Raises `SourceError` for anything else: a FIFO must not block
+    us."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise SourceError(f"{path}: not a regular file")
+    return os.fdopen(fd, "rb")

@@ -40,9 +40,9 @@ class Edited:
         """Replace the file. Raises `StoreError`, and leaves the file as it is, also if somebody else has changed it
         since it was read."""
         if Edited.read(self.path) != self:
-            raise StoreError(f"{self.path} was changed meanwhile; nothing was written, try again")
+            raise StoreError(f"{self.path} was changed by another program; nothing was written, try again")
         try:
             platform.make_folder(self.path.parent)
             platform.replace_file(self.path, after.encode(), mode=self.mode, synced=True)
         except OSError as error:
-            raise StoreError(f"cannot write {self.path}: {error.strerror}; it is as it was") from error
+            raise StoreError(f"cannot write {self.path}: {error.strerror}; it was not changed") from error

@@ -9,7 +9,6 @@ import contextlib
 import errno
 import mmap
 import os
-import stat
 import struct
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import BinaryIO, Self
 
 from agent_logger.errors import SourceError
+from agent_logger.files.parts import open_regular
 from agent_logger.protocols.lines import LONGEST_LINE
 
 if sys.version_info >= (3, 14):
@@ -87,7 +87,7 @@ class SealedFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._file = _opened(path)
+        self._file = open_regular(path)
         table = self._read_table()
         self.cut = table is None
         self.frames = table if table is not None else self._find_frames()
@@ -99,7 +99,7 @@ class SealedFile:
         try:
             claimed = zstd.get_frame_info(packed).decompressed_size
             if claimed != frame.length or claimed > LONGEST_FRAME:  # before it takes all memory
-                raise SourceError(f"{self.path}: a frame claims {claimed} bytes in place of {frame.length}")
+                raise SourceError(f"{self.path}: a frame has {claimed} bytes instead of {frame.length}")
             return zstd.decompress(packed)
         except zstd.ZstdError as error:
             raise SourceError(f"{self.path}: a frame is damaged: {error}") from error
@@ -183,15 +183,6 @@ class SealedFile:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _opened(path: Path) -> BinaryIO:
-    """Open a regular file. Raises `SourceError` for anything else: a FIFO must not block us."""
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
-        os.close(fd)
-        raise SourceError(f"{path}: not a regular file")
-    return os.fdopen(fd, "rb")
 
 
 def _placed(sizes: Iterable[tuple[int, ...]]) -> Iterator[SealedFrame]:

@@ -16,9 +16,8 @@ from agent_logger.files.foreign import SEALED
 from agent_logger.files.stored_text import hashed, storable
 
 FIRST_BYTES = 1 << 16  # of a file, enough to see whose it is
-PROMPTS_ONLY = (
-    "prompts only;"  # begins the stamp of a session of which only the agent's history of prompts tells
-)
+# Begins the stamp of a session that only the agent's history of prompts mentions.
+PROMPTS_ONLY = "prompts only;"
 NO_MAIN_FILE = "no main file;"  # begins the stamp of a session of which only the files of sub-agents are left
 UNATTRIBUTED = "unattributed"  # a log of calls that belong to no session; some of them are paid for
 
@@ -50,6 +49,11 @@ class Source(NamedTuple):
         return self.agent is None and self.name == UNATTRIBUTED
 
     @property
+    def is_in_database(self) -> bool:
+        """Whether the path is that of a database with many sessions."""
+        return self.agent is not None and self.key != self.path and not self.prompts_only
+
+    @property
     def is_of_hooks(self) -> bool:
         """Whether the path is no file, but stands for the hook files of one session and one day."""
         return self.agent is None and self.key != self.path
@@ -65,9 +69,7 @@ class StampCache:
     """What need not be looked at again: what files say, by path and stamp, as JSON; and folders that look as they did
     when everything in them was indexed, whose sessions are skipped."""
 
-    def __init__(
-        self, stored: dict[str, tuple[str, str]] | None = None, looks: dict[str, str] | None = None
-    ) -> None:
+    def __init__(self, stored: dict[str, tuple[str, str]] | None = None, looks: dict[str, str] | None = None) -> None:
         self._stored = stored or {}
         self._looks = looks or {}
         self.new: dict[str, tuple[str, str]] = {}
@@ -76,9 +78,7 @@ class StampCache:
         # When a part that is not sealed was last written to, at the earliest.
         self.unsealed_since = float("inf")
 
-    def is_as_it_was(
-        self, folder: str, stamps: Iterable[str], agent: str | None, names: Iterable[str]
-    ) -> bool:
+    def is_as_it_was(self, folder: str, stamps: Iterable[str], agent: str | None, names: Iterable[str]) -> bool:
         """Whether the folder's sessions, with these names and stamps, can be skipped."""
         self.looks[folder] = str(hashed("/".join([*names, *stamps])))
         if self._looks.get(folder) != self.looks[folder]:

@@ -1,4 +1,5 @@
-"""What cannot be derived: which folders hold logs of ours, what their owner calls a session, and which are removed."""
+"""What cannot be derived: which folders hold logs of ours, and which sessions are removed. `marks` has what people say
+of a session."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -27,50 +28,17 @@ def register_log_folder(home: Path, folder: Path, *, warns: bool = True) -> None
             return
         import logging  # every command reads facts, and hardly any has this to say
 
-        logging.getLogger("agent_logger.store").warning("%s: %s", path, error)
+        logging.getLogger("agent_logger.home").warning("%s: %s", path, error)
 
 
-class _Fact(msgspec.Struct):
-    type: str = ""
-    path: str = ""
+class _LogFolder(msgspec.Struct, frozen=True, tag_field="type", tag="log_folder"):
+    path: str
 
 
 def known_folders(home: Path) -> list[Path]:
     """The folders that logs were ever written to, whether they still exist or not."""
-    try:
-        lines = facts_path(home).read_bytes().split(b"\n")
-    except OSError:
-        lines = []
-    facts = [_decoded(line) for line in lines]
-    written = (Path(fact.path) for fact in facts if fact.type == "log_folder" and fact.path)
+    written = (Path(fact.path) for fact in _facts(home, _LogFolder) if fact.path)
     return list(dict.fromkeys([*written, *_unwritten.get(home, ())]))
-
-
-def _decoded(line: bytes) -> _Fact:
-    try:
-        return msgspec.json.decode(line, type=_Fact)
-    except msgspec.MsgspecError:
-        return _Fact()
-
-
-class _Label(msgspec.Struct, frozen=True, tag_field="type", tag="label"):
-    session: str
-    label: str
-    ts: str
-
-
-def label_session(home: Path, session_id: str, label: str) -> None:
-    """Give a session a label. Raises `OSError`."""
-    append_shared(facts_path(home), msgspec.json.encode(_Label(session_id, label, CLOCK.now())))
-
-
-def session_labelled(home: Path, label: str) -> str | None:
-    """The client's id of the session that was last given this label."""
-    return next((fact.session for fact in reversed(list(_labels(home))) if fact.label == label), None)
-
-
-def _labels(home: Path) -> Iterator[_Label]:
-    return _facts(home, _Label)
 
 
 class Tombstone(msgspec.Struct, frozen=True, tag_field="type", tag="tombstone"):
@@ -91,7 +59,7 @@ def tombstones(home: Path) -> dict[str, Tombstone]:
     return {fact.session: fact for fact in _facts(home, Tombstone)}
 
 
-F = TypeVar("F", _Label, Tombstone)
+F = TypeVar("F", _LogFolder, Tombstone)
 
 
 def _facts(home: Path, kind: type[F]) -> Iterator[F]:

@@ -3,7 +3,6 @@
 A home that cannot be used is logged once; recording continues.
 """
 
-import hmac
 import logging
 import os
 from functools import cache
@@ -34,6 +33,8 @@ def redactor() -> Redactor:
 
 
 def hmac_of(text: bytes) -> str:
+    import hmac  # takes longer to import than most modules of ours, and few programs need it
+
     return "v1:" + hmac.digest(key(), text, "sha256").hex()
 
 

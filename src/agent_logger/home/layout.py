@@ -8,6 +8,7 @@ from pathlib import Path
 from agent_logger import platform
 from agent_logger.errors import StoreError
 from agent_logger.files.append import append_once
+from agent_logger.model.plurals import pluralize
 
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _LOOKS_LIKE_A_PART = re.compile(r".*\.p[0-9]+|.*\.jsonl.*")
@@ -22,7 +23,7 @@ def safe_name(outside: str) -> str:
 
 
 _HASH = re.compile(r"[0-9a-f]{32}")
-# What lies beside transcripts and is not their own.
+# Files beside transcripts that do not belong to them.
 _TAKEN = re.compile(r"memory|sessions-index\.json|.*\.bodies", re.IGNORECASE)
 
 
@@ -35,7 +36,7 @@ def session_name(session_id: str) -> str:
 
 
 def is_hashed(name: str) -> bool:
-    """Whether a name made by these functions is a hash, which tells nothing of the id."""
+    """Whether a name made by these functions is a hash, from which the id cannot be derived."""
     return _HASH.fullmatch(name) is not None
 
 
@@ -54,22 +55,22 @@ def _hashed(outside: str) -> str:
 
 
 def make_log_folder(path: Path) -> None:
-    """Make a log folder, unless it exists. A new one gets a `.gitignore`: logs are nobody's source code. Raises
-    `OSError`."""
+    """Make a log folder, unless it exists. A new one gets a `.gitignore`: logs do not belong in a repository.
+    Raises `OSError`."""
     if platform.make_folder(path):
         append_once(path / ".gitignore", b"*")
 
 
 def prepare_log_folder(path: Path) -> None:
-    """Make a log folder, and check that it can be written to. Raises `StoreError` with one clear line.
+    """Make a log folder, and check that it can be written to. Raises `StoreError` with a one-line message.
 
-    For start-up: later, a folder that cannot be written to loses records, but stops nobody.
+    This is for start-up: later, a folder that cannot be written to loses records, but stops nothing.
     """
     try:
         make_log_folder(path)
         probe = path / ".write-test"
         probe.unlink(missing_ok=True)
-        with suppress(FileExistsError):  # of another that starts just now, and could write
+        with suppress(FileExistsError):  # written by another process that is starting
             platform.open_file(probe, create=True).close()
         probe.unlink(missing_ok=True)
     except OSError as error:
@@ -86,24 +87,33 @@ def install_key(home: Path) -> bytes:
     except OSError as error:
         raise StoreError(f"cannot use {path}: {error.strerror}") from error
     if len(key) != KEY_BYTES:
-        raise StoreError(f"{path} has {len(key)} bytes, not {KEY_BYTES}; move it away to get a new one")
+        raise StoreError(
+            f"{path} has {pluralize(len(key), 'byte')} instead of {KEY_BYTES}; move it away, and a new one is created"
+        )
     return key
+
+
+def existing_key(home: Path) -> bytes | None:
+    """The key, if there is one that can be used. Creates nothing."""
+    try:
+        key = (home / "key").read_bytes()
+    except OSError:
+        return None
+    return key if len(key) == KEY_BYTES else None
 
 
 def _create_key(home: Path, path: Path) -> None:
     """Create the key file whole or not at all. The first process wins, however many start at once."""
     platform.make_folder(home)
     temporary = home / f".key-{os.getpid()}-{os.urandom(4).hex()}"
-    held = platform.open_file(temporary, create=True)
-    try:
-        held.write(os.urandom(KEY_BYTES))
-        platform.sync(held.fd)
-        os.link(temporary, path)
-    except FileExistsError:
-        pass
-    finally:
-        held.close()
-        temporary.unlink()
+    with platform.open_file(temporary, create=True) as held:
+        try:
+            held.write(os.urandom(KEY_BYTES))
+            platform.sync(held.fd)
+            with suppress(FileExistsError):
+                os.link(temporary, path)
+        finally:
+            temporary.unlink()
 
 
 def facts_path(home: Path) -> Path:

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from agent_logger.model.redaction.redactor import Redacted
 
-MOST_BYTES = 16 << 20  # that are kept of an input
-BEGIN_SECONDS = 10.0  # that an agent may take to say the first word
-SILENCE_SECONDS = 2.0  # after which it has said the last, even if it does not hang up
+MOST_BYTES = 16 << 20  # of input that are stored
+BEGIN_SECONDS = 10.0  # to wait for the first byte of input
+SILENCE_SECONDS = 2.0  # of silence that end the input, even if stdin stays open
 ANY_KEY = bytes(32)
 
 
@@ -44,15 +44,13 @@ def _read_input() -> tuple[bytes, int]:
     """The part of stdin that is stored, and how many bytes came."""
     pieces: list[bytes] = []
     length = 0
-    while _comes(SILENCE_SECONDS if pieces else BEGIN_SECONDS) and (piece := os.read(0, 1 << 20)):
+    patience = BEGIN_SECONDS
+    while select.select([0], [], [], patience)[0] and (piece := os.read(0, 1 << 20)):
+        patience = SILENCE_SECONDS
         if length < MOST_BYTES:
             pieces.append(piece)
         length += len(piece)
     return b"".join(pieces)[:MOST_BYTES], length
-
-
-def _comes(seconds: float) -> bool:
-    return bool(select.select([0], [], [], seconds)[0])
 
 
 def record_of(data: bytes, length: int, home: "Path") -> tuple[bytes, dict[str, Any]]:
@@ -63,11 +61,13 @@ def record_of(data: bytes, length: int, home: "Path") -> tuple[bytes, dict[str, 
     if length > len(data):
         fields["bytes"] = length
     if redacted.redactions:
-        fields["redactions"] = _builtins(redacted)
+        import msgspec
+
+        fields["redactions"] = msgspec.to_builtins(redacted.redactions)
     if values is None:
         fields |= _raw(redacted.data)
         return _json(fields), {}
-    # As it came: between the values of JSON a newline is a blank.
+    # As received: between JSON values, a newline is white space.
     return _json(fields)[:-1] + b',"input":' + redacted.data.strip().replace(b"\n", b" ") + b"}", values
 
 
@@ -102,12 +102,6 @@ def _raw(data: bytes) -> dict[str, str]:
     return {"raw": text, "raw_encoding": encoding} if encoding else {"raw": text}
 
 
-def _builtins(redacted: "Redacted[bytes]") -> Any:
-    import msgspec
-
-    return msgspec.to_builtins(redacted.redactions)
-
-
 def _json(fields: dict[str, Any]) -> bytes:
     return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode()
 
@@ -126,7 +120,7 @@ def _write(home: "Path", record: bytes, session: str | None) -> "Path":
 
 
 def _detach() -> None:
-    """Detach this process, for which nobody waits, from its input and outputs, and lower its priority."""
+    """Detach this process from its input and outputs, and lower its priority."""
     os.setsid()
     nothing = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):

@@ -42,12 +42,10 @@ def session_in(folder: Path, tag: str) -> str:
     """The id of the session that a tag stands for. Raises `SourceError` if no file names it."""
     if not is_hashed(tag):
         return tag
-    names = (
-        session_named(hook.input.session_id, hook.input.transcript_path) for hook in hooks_in(folder, tag)
-    )
+    names = (session_named(hook.input.session_id, hook.input.transcript_path) for hook in hooks_in(folder, tag))
     if name := next(filter(None, names), None):
         return name
-    raise SourceError(f"{folder}: no file tells which session {tag} is")
+    raise SourceError(f"{folder}: no file names the session of {tag}")
 
 
 def events_in(folders: Iterable[Path], tag: str) -> list[HookEvent]:

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from agent_logger.hooks.events import HookInput
-from agent_logger.model.session import AGENT, MAIN, Block, ContextFile, Exchange, Session, Turn, Witness
-from agent_logger.providers.answer import text_of
+from agent_logger.model.session import AGENT_PREFIX, MAIN, Block, ContextFile, Exchange, Session, Turn, Witness
+from agent_logger.providers.json_values import text_of
 
 LAST_WORDS = "last_assistant_message"
 HOOK_WITNESS: frozenset[Witness] = frozenset({"hook"})
@@ -138,7 +138,7 @@ def _turns(events: Sequence[HookEvent]) -> Iterator[Turn]:
     for name, hook_events in calls.items():
         yield Turn(
             message_id=None,
-            thread=f"{AGENT}{agent}" if (agent := hook_events[0].text("agent_id")) else MAIN,
+            thread=f"{AGENT_PREFIX}{agent}" if (agent := hook_events[0].text("agent_id")) else MAIN,
             blocks=list(_blocks(name, hook_events)),
             started=hook_events[0].at,
             ended=hook_events[-1].at,
@@ -173,7 +173,5 @@ def _text(response: Any) -> str:
     """The text of a tool's response. Responses have many shapes; most have their readable text under one of these
     keys."""
     if isinstance(response, dict):
-        response = next(
-            (response[key] for key in ("stdout", "content", "output") if key in response), response
-        )
+        response = next((response[key] for key in ("stdout", "content", "output") if key in response), response)
     return response if isinstance(response, str) else str(response or "")

@@ -23,7 +23,7 @@ EVENTS = (
     "Stop",
     "SessionEnd",
 )
-TIMEOUT_SECONDS = 10  # then the client goes on without us
+TIMEOUT_SECONDS = 10  # after that the client continues without us
 _OURS = re.compile(r"agent[-_]logger['\"]? hook$")
 
 Hooks = dict[str, Any]
@@ -34,12 +34,12 @@ def block(command: list[str]) -> dict[str, Hooks]:
     return {"hooks": _added({}, shlex.join(command))}
 
 
-def installed(text: str, command: list[str]) -> str:
+def add_hooks(text: str, command: list[str]) -> str:
     """The settings with our hooks beside the existing ones. Raises `SourceError` if they cannot be read."""
     return _with_hooks(text, _added(_taken_out(_hooks(text)), shlex.join(command)))
 
 
-def uninstalled(text: str) -> str:
+def remove_hooks(text: str) -> str:
     """The settings without our hooks."""
     hooks = _hooks(text)
     left = _taken_out(hooks)
@@ -52,9 +52,7 @@ def commands_in(text: str) -> dict[str, list[str]]:
         hooks = _hooks(text)
     except SourceError:
         return {}
-    ours = {
-        event: [command for command in _commands(hooks[event]) if _OURS.search(command)] for event in hooks
-    }
+    ours = {event: [command for command in _commands(hooks[event]) if _OURS.search(command)] for event in hooks}
     return {event: commands for event, commands in ours.items() if commands}
 
 
@@ -90,14 +88,8 @@ def _is_ours(entry: object) -> bool:
 
 
 def _commands(groups: object) -> list[str]:
-    entries = [
-        entry for group in _groups(groups) if isinstance(group, dict) for entry in _groups(group.get("hooks"))
-    ]
-    return [
-        entry["command"]
-        for entry in entries
-        if isinstance(entry, dict) and isinstance(entry.get("command"), str)
-    ]
+    entries = [entry for group in _groups(groups) if isinstance(group, dict) for entry in _groups(group.get("hooks"))]
+    return [entry["command"] for entry in entries if isinstance(entry, dict) and isinstance(entry.get("command"), str)]
 
 
 def _groups(value: object) -> list[Any]:
@@ -117,10 +109,10 @@ def _hooks(text: str) -> Hooks:
         raise SourceError(f"the settings are not JSON: {error}") from error
     hooks = settings.get("hooks", {}) if isinstance(settings, dict) else None
     if not isinstance(hooks, dict):
-        raise SourceError("the settings, or their hooks, are no JSON object")
+        raise SourceError("the settings, or the hooks in them, are not a JSON object")
     for event in EVENTS:
         if not isinstance(hooks.get(event, []), list):
-            raise SourceError(f"the settings' hooks of {event} are no list")
+            raise SourceError(f"the hooks of {event} in the settings are not a list")
     return hooks
 
 

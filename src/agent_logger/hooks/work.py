@@ -1,4 +1,4 @@
-"""The work after a hook, in a process that nobody waits for: copy the transcript, and for a session that begins, record
+"""The work after a hook, in a detached process: copy the transcript, and for a session that begins, record
 the instructions and settings that apply to it."""
 
 from contextlib import suppress
@@ -21,7 +21,7 @@ def follow_up(home: Path, record: Path, fields: dict[str, Any]) -> None:
 
 
 def _add_context(record: Path, cwd: str) -> None:
-    """Add the context to the record. The record is replaced as a whole; until then it stays without."""
+    """Add the context to the record. The record is replaced as a whole."""
     from agent_logger.recording.context import noted_context  # most events do not need what this imports
 
     if noted := noted_context(cwd):

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from agent_logger.errors import SourceError
 from agent_logger.model import records
+from agent_logger.model.plurals import pluralize
 from agent_logger.model.records import (
     AnyRecord,
     Chunk,
@@ -48,7 +49,10 @@ def spill(record: AnyRecord, folder: str, free_name: Namer) -> Spilled:
     if len(line) <= SPILL_BYTES:
         return Spilled(line)
     spilled = _spill_known(record, folder, free_name) or Spilled(line)
-    return spilled if len(spilled.line) <= LINE_BYTES else _spill_line(line, folder, free_name)
+    if len(spilled.line) <= LINE_BYTES:
+        return spilled
+    name = free_name("line")
+    return Spilled(records.encode(Large(file=f"{folder}/{name}", bytes=len(line))), name, line)
 
 
 def keeps_its_type(record: AnyRecord, line: bytes) -> bool:
@@ -57,42 +61,28 @@ def keeps_its_type(record: AnyRecord, line: bytes) -> bool:
 
 
 def _spill_known(record: AnyRecord, folder: str, free_name: Namer) -> Spilled | None:
+    changes: dict[str, object]
     match record:
         case ExchangeRecord():
-            return _spill_messages(record, folder, free_name(f"{record.exchange}.jsonl"))
+            name = free_name(f"{record.exchange}.jsonl")
+            data = b"".join(msgspec.json.encode(message) + b"\n" for message in record.messages)
+            changes = {"messages": [], "messages_file": f"{folder}/{name}"}
         case Request() | Response() if record.body is not None:
-            return _spill_body(record, folder, free_name(record.call or "body"))
+            name = free_name(record.call or "body")
+            data = records.as_bytes(record.body, record.body_encoding)
+            changes = {"body": None, "body_encoding": None, "body_file": f"{folder}/{name}"}
         case Response(body_file=None) if record.chunks:
-            return _spill_chunks(record, record.chunks, folder, free_name(record.call or "body"))
-    return None
-
-
-def _spill_messages(record: ExchangeRecord, folder: str, name: str) -> Spilled:
-    data = b"".join(msgspec.json.encode(message) + b"\n" for message in record.messages)
-    short = replace(record, messages=[], messages_file=f"{folder}/{name}", file_bytes=len(data))
-    return Spilled(records.encode(short), name, data)
-
-
-def _spill_body(record: Request | Response, folder: str, name: str) -> Spilled:
-    data = records.as_bytes(record.body or "", record.body_encoding)
-    short = replace(record, body=None, body_encoding=None, body_file=f"{folder}/{name}", file_bytes=len(data))
-    return Spilled(records.encode(short), name, data)
-
-
-def _spill_chunks(record: Response, chunks: list[Chunk], folder: str, name: str) -> Spilled:
-    pieces = [records.as_bytes(chunk.raw or "", chunk.raw_encoding) for chunk in chunks]
-    sizes = [
-        Chunk(ts=chunk.ts, delta_ms=chunk.delta_ms, bytes=len(piece))
-        for chunk, piece in zip(chunks, pieces, strict=True)
-    ]
-    data = b"".join(pieces)
-    short = replace(record, chunks=sizes, body_file=f"{folder}/{name}", file_bytes=len(data))
-    return Spilled(records.encode(short), name, data)
-
-
-def _spill_line(line: bytes, folder: str, free_name: Namer) -> Spilled:
-    name = free_name("line")
-    return Spilled(records.encode(Large(file=f"{folder}/{name}", bytes=len(line))), name, line)
+            name = free_name(record.call or "body")
+            pieces = [records.as_bytes(chunk.raw or "", chunk.raw_encoding) for chunk in record.chunks]
+            data = b"".join(pieces)
+            sizes = [
+                Chunk(ts=chunk.ts, delta_ms=chunk.delta_ms, bytes=len(piece))
+                for chunk, piece in zip(record.chunks, pieces, strict=True)
+            ]
+            changes = {"chunks": sizes, "body_file": f"{folder}/{name}"}
+        case _:
+            return None
+    return Spilled(records.encode(replace(record, **changes, file_bytes=len(data))), name, data)
 
 
 def decode(line: bytes, kind: Kind, log_folder: Path) -> AnyRecord:
@@ -102,13 +92,9 @@ def decode(line: bytes, kind: Kind, log_folder: Path) -> AnyRecord:
     incomplete or lies elsewhere.
     """
     record = records.decode(line, kind)
-    if isinstance(record, Large):
-        return records.decode(_read(log_folder, record.file, record.bytes), kind)
-    return gather(record, log_folder)
-
-
-def gather(record: AnyRecord, log_folder: Path) -> AnyRecord:
     match record:
+        case Large():
+            return records.decode(_read(log_folder, record.file, record.bytes), kind)
         case ExchangeRecord(messages_file=str(file)):
             lines = _read(log_folder, file, record.file_bytes).split(b"\n")
             messages = [msgspec.json.decode(line, type=Message) for line in lines if line]
@@ -127,7 +113,7 @@ def _read(log_folder: Path, file: str, length: int | None) -> bytes:
         raise SourceError(f"{log_folder}: a record names the file {file!r}, which is not one of its bodies")
     data = (log_folder / file).read_bytes()
     if length is not None and len(data) != length:
-        raise SourceError(f"{log_folder / file}: has {len(data):,} bytes in place of {length:,}")
+        raise SourceError(f"{log_folder / file}: has {pluralize(len(data), 'byte')} instead of {length:,}")
     return data
 
 

@@ -2,7 +2,7 @@
 
 A live file's exchange is in the log when it has ended, and then the file goes away, but only after a
 sync: until then a power cut could take the record and leave nothing. So a file may be there although
-its exchange is in the log. The exchange's id tells.
+its exchange is in the log. The exchange's id shows that.
 """
 
 import os
@@ -42,13 +42,14 @@ class LiveFile:
         return self._start is not None
 
     def begin(self, start: LiveStart) -> None:
-        self.close()  # also if the last one never ended: its file is then for the next owner
+        # An exchange that never ended keeps its file for the next owner.
+        self.close()
         self.path = _free(self._part.live_path, start.id)
         self._start, self._start_is_written = start, False
         self._opened()
 
     def note(self, start: LiveStart) -> None:
-        """Write down what else is known of the exchange in flight, or of the one that waits for it to end."""
+        """Write further facts about the exchange in flight, or about the next one, which waits for its end."""
         if self._start and self._start.id == start.id:
             self._start = start
         self._opened().append(records.encode(start))
@@ -106,7 +107,7 @@ def _free(path: Path, exchange_id: str) -> Path:
 def retire(path: Path) -> Path | None:
     """Make sure that nobody writes to a live file under its name any more. `None` if it is gone."""
     if not path.name.endswith(".live"):
-        return path  # it has a name of its own
+        return path  # the file has a name of its own
     retired = path.with_name(f"{path.name}.{CLOCK.uuid7()}")
     try:
         os.rename(path, retired)
@@ -141,7 +142,7 @@ def _decoded(line: bytes) -> AnyRecord:
 
 
 def recover(part: PartFile, write: Callable[[ExchangeRecord], None], *, in_flight: Path | None) -> list[Path]:
-    """Write what live files hold whose owner is gone. Returns the files to remove after the next sync.
+    """Write the exchanges of live files whose owner is gone. Returns the files to remove after the next sync.
 
     `part` is ours; the others are locked meanwhile, so that nobody else recovers them too. An exchange that is in the
     log already is not written again, nor is `in_flight`, which we are about to continue.
@@ -162,7 +163,7 @@ Logged = dict[str | None, list[ExchangeRecord]]
 
 
 def _unfinished(paths: list[Path], logged: Logged) -> list[ExchangeRecord]:
-    """What live files hold and the log does not."""
+    """The exchanges that are in live files and not in the log."""
     exchanges = merged(exchange for path in sorted(paths) for exchange in read_live(path))
     rest = (_beyond(exchange, logged.get(exchange.id, [])) for exchange in exchanges)
     return sorted((exchange for exchange in rest if exchange), key=lambda exchange: exchange.exchange)
@@ -218,7 +219,8 @@ def _exchange(line: object, folder: Path) -> ExchangeRecord | None:
         return None
     if not isinstance(record, ExchangeRecord):
         return None
-    return replace(record, messages=[]) if _has_ended(record) else record  # of these only the id matters
+    # Of an exchange that has ended only the id matters.
+    return replace(record, messages=[]) if _has_ended(record) else record
 
 
 @contextmanager
@@ -235,6 +237,6 @@ def _abandoned(part: PartFile, own: PartFile) -> Iterator[bool]:
     try:
         yield platform.lock(held)
     except platform.NoLocksError:
-        yield False  # nobody can tell
+        yield False  # there are no locks here, so it is unknown
     finally:
         held.close()

@@ -16,15 +16,11 @@ def from_live(records: Iterable[AnyRecord]) -> list[ExchangeRecord]:
             messages.setdefault(record.id, [])
         elif isinstance(record, LiveMessage):
             messages_of_exchange = messages.setdefault(record.id, [])
-            starts.setdefault(record.id, _unknown_start(record))
+            if record.id not in starts:  # the beginning was lost; `exchange` 0 is no number
+                starts[record.id] = LiveStart(id=record.id, session_id=None, exchange=0, ts_start=record.message.ts)
             if not is_thinking_progress(record.message):
                 messages_of_exchange.append(record.message)
     return [_in_flight(start, messages[start.id]) for start in starts.values()]
-
-
-def _unknown_start(first: LiveMessage) -> LiveStart:
-    """The start of an exchange whose beginning was lost; `exchange` 0 is no number."""
-    return LiveStart(id=first.id, session_id=None, exchange=0, ts_start=first.message.ts)
 
 
 def _in_flight(start: LiveStart, messages: list[Message]) -> ExchangeRecord:

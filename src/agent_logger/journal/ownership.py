@@ -10,31 +10,30 @@ import itertools
 import os
 import stat
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+import msgspec
 
 from agent_logger import platform
 from agent_logger.errors import SourceError
 from agent_logger.files.line_files import part_entries
 from agent_logger.files.parts import PartFile, parts_of
 from agent_logger.model import records
-from agent_logger.model.records import Kind
+from agent_logger.model.records import Kind, PartReason
 from agent_logger.protocols.jsonl import JsonEntry
 
 HEAD_LINES = 8
-TRIES = 1000  # others may create parts of the same log at the same time; each try loses to one of them
+# Other writers may create parts of the same log at the same time; each try loses to one of them.
+TRIES = 1000
 
-Reason = Literal["owned", "full", "sealed", "sync_failed", "no_locks", "linked"]
 
-
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(msgspec.Struct, frozen=True):
     """A part that is ours now. `reason` says why it was begun; `None` if it is an old one, which is appended to."""
 
     part: PartFile
     held: platform.Held
-    reason: Reason | None = None
+    reason: PartReason | None = None
     created: bool = False
 
     @property
@@ -43,34 +42,33 @@ class Claim:
         return self.held.size() == 0
 
 
-@dataclass(frozen=True, slots=True)
-class Beyond:
+class SkippedParts(msgspec.Struct, frozen=True):
     """Parts up to this number are not to be taken, for a reason."""
 
     number: int
-    reason: Reason
+    reason: PartReason
 
 
-ANY = Beyond(0, "full")
+NO_PARTS = SkippedParts(0, "full")
 
 
-def claim(folder: Path, name: str, *, full_at: int, beyond: Beyond = ANY, top: Path | None = None) -> Claim:
+def claim(folder: Path, name: str, *, full_at: int, skipped: SkippedParts = NO_PARTS, top: Path | None = None) -> Claim:
     """Take the newest part if it is free, else a new one. Raises `OSError`.
 
     No folder below `top` may be a link; if `top` is not given, it is the log's folder.
     """
     top = top or folder
     part: PartFile = PartFile(folder, name)
-    reason: Reason | None = None
+    reason: PartReason | None = None
     for _ in range(TRIES):
         if held := _create(part, top):
             return Claim(part, held, reason, created=True)
         newest = _newest(folder, name, part)
-        taken = _take_over(newest, full_at, top) if newest.number > beyond.number else beyond.reason
+        taken = _take_over(newest, full_at, top) if newest.number > skipped.number else skipped.reason
         if isinstance(taken, platform.Held):
             return Claim(newest, taken)
         part, reason = (newest.next(), taken) if taken else (newest, None)
-    raise OSError(f"{part.path}: no part of this log could be had")
+    raise OSError(f"{part.path}: no part of this log can be written to")
 
 
 def _create(part: PartFile, top: Path) -> platform.Held | None:
@@ -85,7 +83,7 @@ def _create(part: PartFile, top: Path) -> platform.Held | None:
     try:
         owned = platform.lock(held)
     except platform.NoLocksError:
-        owned = True  # and everybody else will begin a part of their own
+        owned = True  # every other writer begins a part of its own
     if owned and part.is_sealed():  # between our look and our file, which hides behind the sealed one
         part.path.unlink(missing_ok=True)
         owned = False
@@ -109,7 +107,7 @@ def _newest(folder: Path, name: str, part: PartFile) -> PartFile:
     return max([*parts_of(folder, name), *links], default=part)
 
 
-def _take_over(part: PartFile, full_at: int, top: Path) -> platform.Held | Reason | None:
+def _take_over(part: PartFile, full_at: int, top: Path) -> platform.Held | PartReason | None:
     """The part's file, locked; or why it cannot be appended to; `None` if it was removed just now."""
     if part.is_sealed():
         return "sealed"
@@ -126,7 +124,7 @@ def _take_over(part: PartFile, full_at: int, top: Path) -> platform.Held | Reaso
     return reason
 
 
-def _obstacle(held: platform.Held, part: PartFile, full_at: int) -> Reason | Literal["ours"] | None:
+def _obstacle(held: platform.Held, part: PartFile, full_at: int) -> PartReason | Literal["ours"] | None:
     try:
         if not platform.lock_past_looks(held):
             return "owned"
@@ -137,8 +135,7 @@ def _obstacle(held: platform.Held, part: PartFile, full_at: int) -> Reason | Lit
     return "full" if held.size() >= full_at else "ours"
 
 
-@dataclass(frozen=True, slots=True)
-class Ids:
+class Ids(msgspec.Struct, frozen=True):
     log: str | None = None
     part: str | None = None
     after: str | None = None  # the part before it
@@ -159,7 +156,7 @@ def ids_of(part: PartFile) -> Ids:
     return next((_ids(value) for value in values if "log" in value), Ids())
 
 
-def began_by(part: PartFile) -> str | None:
+def start_reason(part: PartFile) -> str | None:
     """Why a later part of a log was begun, as its head says; `None` if it does not say."""
     values = (line.value for line in head_of(part) if isinstance(line.value, dict))
     reason = next((value.get("reason") for value in values if value.get("type") == "part"), None)

@@ -18,10 +18,10 @@ from agent_logger.files.append import torn_bytes
 from agent_logger.files.parts import PartFile, live_files_of, parts_in
 from agent_logger.files.sealed import FRAME_MAGIC, SealedFile, write_sealed
 from agent_logger.journal.journal import Journal
-from agent_logger.journal.ownership import began_by, ids_of, kind_of
+from agent_logger.journal.ownership import ids_of, kind_of, start_reason
 from agent_logger.journal.sync import UPKEEP
 
-log = logging.getLogger("agent_logger.store")
+log = logging.getLogger("agent_logger.journal")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,32 +42,28 @@ def seal_due(folder: Path, after_seconds: float | None) -> Iterator[Sealed]:
     try:
         parts = parts_in(folder)
     except OSError as error:
-        log.warning("%s: nothing is sealed: %s", folder, error)
+        log.warning("%s: cannot seal anything: %s", folder, error)
         return
     newest = {part.name: part for part in parts}
     for part in parts:
         try:
             sealed = _seal_if_due(part, part == newest[part.name], after_seconds)
         except (OSError, SourceError) as error:
-            log.warning("%s: not sealed: %s", part.path, error)
+            log.warning("%s: cannot seal: %s", part.path, error)
             continue
         if sealed:
             yield sealed
 
 
 def _seal_if_due(part: PartFile, is_newest: bool, after_seconds: float) -> Sealed | None:
-    if _untouched_seconds(part) < after_seconds and (is_newest or not _is_full(part)):
+    # Nobody appends any more to a part that was full when the next one was begun.
+    if _untouched_seconds(part) < after_seconds and (is_newest or start_reason(part.next()) != "full"):
         return None
     if not part.path.exists() or ids_of(part).log is None:
         return None
     if is_newest:
         _mend(part)
     return seal(part)
-
-
-def _is_full(part: PartFile) -> bool:
-    """Whether the next part was begun because this one was full: nobody appends to it any more."""
-    return began_by(part.next()) == "full"
 
 
 def _untouched_seconds(part: PartFile) -> float:
@@ -86,25 +82,23 @@ def seal(part: PartFile) -> Sealed | None:
         held = platform.open_file(part.path)
     except FileNotFoundError:
         return None
-    try:
+    with held:
         if not _is_free(held):
             return None
-        if part.is_sealed():  # by a process that was killed before the last step
+        if part.is_sealed():  # a process was killed before the last step
             _compare(held, part.sealed_path)
         else:
             _pack(held, part)
         os.unlink(part.path)
         platform.sync_folder(part.folder)
         return Sealed(part, held.size(), part.sealed_path.stat().st_size)
-    finally:
-        held.close()
 
 
 def _is_free(held: platform.Held) -> bool:
     try:
         return platform.lock(held) and platform.is_same_file(held) and held.size() > 0
     except platform.NoLocksError:
-        return False  # nobody can tell
+        return False  # there are no locks here, so it is unknown
 
 
 def _pack(held: platform.Held, part: PartFile) -> None:
@@ -113,20 +107,18 @@ def _pack(held: platform.Held, part: PartFile) -> None:
     if os.path.lexists(part.sealed_path):  # a link that leads nowhere: not ours to replace
         raise SourceError(f"{part.sealed_path}: is not a sealed part")
     platform.sync(held.fd)
-    out = platform.open_file(temporary, create=True)
-    try:
-        with open(out.fd, "wb", closefd=False) as packed:
-            write_sealed(held.fd, packed)
-        _compare(held, temporary)
-        platform.sync(out.fd)
-        times = os.fstat(held.fd)
-        os.utime(temporary, ns=(times.st_atime_ns, times.st_mtime_ns))
-        os.rename(temporary, part.sealed_path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    finally:
-        out.close()
+    with platform.open_file(temporary, create=True) as out:
+        try:
+            with open(out.fd, "wb", closefd=False) as packed:
+                write_sealed(held.fd, packed)
+            _compare(held, temporary)
+            platform.sync(out.fd)
+            times = os.fstat(held.fd)
+            os.utime(temporary, ns=(times.st_atime_ns, times.st_mtime_ns))
+            os.rename(temporary, part.sealed_path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
     platform.sync_folder(part.folder)
 
 
@@ -138,30 +130,28 @@ def _remove_leftover(temporary: Path) -> None:
     except FileNotFoundError:
         return
     if not is_ours:
-        raise SourceError(f"{temporary}: is in the way and not ours")
+        raise SourceError(f"{temporary}: is in the way and was not written by agent-logger; move it away")
     temporary.unlink(missing_ok=True)
 
 
 def _compare(held: platform.Held, sealed_path: Path) -> None:
     with SealedFile(sealed_path) as sealed:
         if not sealed.holds(held.fd):
-            raise SourceError(f"{sealed_path}: does not hold what {held.path.name} holds; both are kept")
+            raise SourceError(f"{sealed_path}: differs from {held.path.name}; both are kept")
 
 
 def _mend(part: PartFile) -> None:
     """Complete what a dead owner left half done in the newest part: once sealed, it has no owner any more."""
     if part.is_sealed():
-        return  # its owner would begin another part
+        return  # the owner would begin another part
     try:
         held = platform.open_file(part.path)
     except FileNotFoundError:
         return
-    try:
+    with held:
         half_done = _is_free(held) and (torn_bytes(held) or part in live_files_of(part.folder, part.name))
-    finally:
-        held.close()
     if half_done and (kind := kind_of(part)):
         journal = Journal(part.folder, part.name, kind)
         journal.open()
         journal.close()
-        UPKEEP.finish()  # its live file goes before it is sealed, not some time after
+        UPKEEP.finish()  # the live file must be removed before the part is sealed

@@ -6,6 +6,7 @@ journal that could not write try again.
 
 import _thread
 import atexit
+import errno
 import logging
 import os
 import queue
@@ -13,13 +14,14 @@ import resource
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from typing import Protocol
 
 SYNC_SECONDS = 1.0
 MOST_OPEN = 256  # journals with an open part, where the process may open more files than four times that
 
 
-log = logging.getLogger("agent_logger.store")
+log = logging.getLogger("agent_logger.journal")
 
 
 class SyncedJournal(Protocol):
@@ -48,7 +50,7 @@ class Upkeep:
         self._due: dict[int, SyncedJournal] = {}  # held until done: a forgotten journal is synced too
         self._open: dict[int, weakref.ref[SyncedJournal]] = {}  # least recently used first
         self._most_open = _most_open()
-        self._working = threading.Lock()  # one round at a time, so that the last one waits for the thread's
+        self._working = threading.Lock()  # one round at a time: the last round waits for that of the thread
         self._alone = threading.Lock()  # held by the thread
         self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()  # not an Event: Ctrl-C can leave one locked
         self._thread: int | None = None
@@ -99,9 +101,21 @@ class Upkeep:
                 return True
         return False
 
+    def with_descriptors(self, work: Callable[[], object], journal: SyncedJournal) -> None:
+        """Do a journal's work. Close other journals' files, and do it again, when the process has no descriptor left
+        for it."""
+        while True:
+            try:
+                work()
+                return
+            except OSError as error:
+                if error.errno not in (errno.EMFILE, errno.ENFILE) or not self.release_one(journal):
+                    raise
+
     def finish(self, *, for_good: bool = False) -> None:
         """Do now all work that is due; `for_good` if nothing comes after it."""
-        with self._working:  # and so none is out of `_due` because the thread is at it
+        # A journal that the thread is syncing is not in `_due`, so wait for the thread.
+        with self._working:
             with self._lock:
                 journals = list(self._due.values())
             if for_good:
@@ -111,13 +125,13 @@ class Upkeep:
                 self._keep(journal)
 
     def _keep(self, journal: SyncedJournal) -> None:
-        self._due.pop(id(journal), None)  # before: what it writes meanwhile is due again
+        self._due.pop(id(journal), None)  # before the sync: what is written meanwhile is due again
         more = True
         try:
             more = journal.upkeep()
         except Exception:  # the top of this thread: the other journals must still be synced
             more = False
-            log.exception("the upkeep of a journal failed")
+            log.exception("background work of a journal failed")
         finally:  # Ctrl-C, too
             if more:
                 self._due[id(journal)] = journal

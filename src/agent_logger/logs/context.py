@@ -2,6 +2,7 @@
 
 import msgspec
 from msgspec import Raw, UnsetType
+from msgspec.structs import asdict
 
 from agent_logger.model.session import ContextFile
 
@@ -26,12 +27,6 @@ def context_files(noted: Raw | UnsetType) -> list[ContextFile]:
         noted_files = _decode(noted) if isinstance(noted, Raw) else _Noted()
     except (msgspec.MsgspecError, RecursionError):
         return []
-    return [
-        ContextFile(
-            kind="instructions", path=instruction.path, bytes=instruction.bytes, hmac=instruction.hmac
-        )
-        for instruction in noted_files.instructions
-    ] + [
-        ContextFile(kind="settings", path=setting.path, bytes=setting.bytes, hmac=setting.hmac)
-        for setting in noted_files.settings
+    return [ContextFile(kind="instructions", **asdict(file)) for file in noted_files.instructions] + [
+        ContextFile(kind="settings", **asdict(file)) for file in noted_files.settings
     ]

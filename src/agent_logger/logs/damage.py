@@ -20,9 +20,9 @@ from agent_logger.protocols.jsonl import Damage, JsonEntry, is_utf8
 from agent_logger.protocols.lines import Line, LineSplitter
 
 TAIL_BYTES = 64
-MOST_DIGITS = 4300  # of a number that Python reads
+MOST_DIGITS = 4300  # digits of a number that Python reads
 _AS_DIGITS = bytes(ord("0") if chr(byte) in "0123456789" else ord(" ") for byte in range(256))
-_skim = msgspec.json.Decoder(msgspec.Raw).decode  # checks all of it, and builds nothing
+_skim = msgspec.json.Decoder(msgspec.Raw).decode  # checks everything without building objects
 
 
 class DamageCount(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,14 +34,17 @@ class DamageCount(msgspec.Struct, frozen=True, kw_only=True):
     line: int = 1  # the number of the next one
     kind: Kind | None = None  # of the log, once a line has said so
     last: int = 0  # of the log, once a line has named it
-    tail: int = 0  # a checksum of the last bytes before the offset: another file may have the inode by now
+    # A checksum of the last bytes before the offset, because another file may have the inode by now.
+    tail: int = 0
 
 
 def count_damage(path: Path, before: DamageCount | None = None) -> DamageCount:
     """Count the damaged places. Raises `SourceError` for anything but a regular file, and `OSError`."""
     if path.suffix == foreign.SEALED:
         stamp = _stamp(os.stat(path))
-        return before if before and before.stamp == stamp else DamageCount(stamp=stamp, places=_places(path))
+        if before and before.stamp == stamp:
+            return before
+        return DamageCount(stamp=stamp, places=len(verify_file(path).damage))
     with foreign.opened(path) as fd:
         status = os.fstat(fd)
         if before and before.stamp == _stamp(status):
@@ -75,18 +78,13 @@ def _tail(fd: int, offset: int) -> int:
     return crc32(os.pread(fd, offset - start, start))
 
 
-def _places(path: Path) -> int:
-    return len(verify_file(path).damage)
-
-
 class _Counter(FileCheck):
     def __init__(self, path: Path, before: DamageCount | None) -> None:
         super().__init__(path)
-        self._places = before.places if before else 0
-        self._kind = before.kind if before else None
-        self.offset = before.offset if before else 0
-        self._splitter = LineSplitter(number=before.line if before else 1, offset=self.offset)
-        if before and before.last:
+        before = before or DamageCount(stamp="", places=0)
+        self._places, self._kind, self.offset = before.places, before.kind, before.offset
+        self._splitter = LineSplitter(number=before.line, offset=self.offset)
+        if before.last:
             self._damage = [Damage(before.last, 0, 0, "")]
 
     def feed(self, chunk: bytes) -> None:
@@ -125,12 +123,10 @@ class _Counter(FileCheck):
             if self._kind is None:
                 _skim(data)
                 return not _has_long_number(data) and records.kind_of(data) is None
-            record = self._decoded(data, self._kind)
+            if b".bodies/" in data:
+                record = bodies.decode(data, self._kind, self._path.parent)
+            else:
+                record = records.decode(data, self._kind)
         except (msgspec.MsgspecError, RecursionError, ValueError, SourceError, OSError):
             return False
         return not isinstance(record, Gap | Recovered | Unknown)
-
-    def _decoded(self, data: bytes, kind: Kind) -> object:
-        if b".bodies/" in data:
-            return bodies.decode(data, kind, self._path.parent)
-        return records.decode(data, kind)

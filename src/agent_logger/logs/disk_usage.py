@@ -45,11 +45,7 @@ def folder_usage(path: Path) -> FolderUsage:
     return FolderUsage(
         path=str(path),
         logs=len(logs),
-        plain_bytes=sizes["plain"],
-        sealed_bytes=sizes["sealed"],
-        live_bytes=sizes["live"],
-        body_bytes=sizes["body"],
-        other_bytes=sizes["other"],
+        **{f"{kind}_bytes": size for kind, size in sizes.items()},
         free_bytes=shutil.disk_usage(path).free,
     )
 

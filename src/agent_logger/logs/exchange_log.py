@@ -18,7 +18,7 @@ from agent_logger.agents.registry import names_sessions_on_wire
 from agent_logger.logs.context import context_files
 from agent_logger.logs.exchange_sums import usage_by_model, with_sums
 from agent_logger.messages import counters
-from agent_logger.messages.entries import whole_thought
+from agent_logger.messages.entries import EXCEPTION, whole_thought
 from agent_logger.messages.outcome import failure_of
 from agent_logger.messages.result_usage import with_result
 from agent_logger.messages.sdk import STDERR, UNKNOWN
@@ -27,7 +27,7 @@ from agent_logger.model.prices import canonical, priced
 from agent_logger.model.records import AnyRecord, ExchangeRecord, Exit, Message, SessionStart, as_bytes
 from agent_logger.model.remainders import with_remainders
 from agent_logger.model.session import (
-    AGENT,
+    AGENT_PREFIX,
     MAIN,
     SYNTHETIC,
     Block,
@@ -41,7 +41,9 @@ from agent_logger.model.session import (
     Usage,
     Witness,
 )
-from agent_logger.providers.answer import fields_of, text_of
+from agent_logger.providers.json_values import fields_of, text_of
+
+SESSION_NOTE = "session_requests"  # the type of the message by which a run notes its session
 
 
 def session_of(records: Iterable[AnyRecord], exchanges: Sequence[ExchangeRecord], log: str = "") -> Session:
@@ -51,27 +53,25 @@ def session_of(records: Iterable[AnyRecord], exchanges: Sequence[ExchangeRecord]
     witness = start.witness or witness_of(exchanges)
     agent = start.agent or (CLAUDE_CODE.name if witness == "sdk" else None)
     exchanges = _checked(exchanges, is_new=witness == "run" and starts_new(start.argv or [], agent))
+    ids = [start.session_id, *(exchange.session_id for exchange in exchanges)]
+    exchanges = [exchange for exchange in exchanges if not _is_note(exchange)]
     read_exchanges = [_exchange(exchange, start.model, witness) for exchange in exchanges]
     times = [time for exchange in read_exchanges for time in (exchange.started, exchange.ended) if time]
-    ids = [start.session_id, *(exchange.session_id for exchange in exchanges)]
     costs = [
-        exchange.stats.cost_usd
-        for exchange in exchanges
-        if exchange.stats and exchange.stats.cost_usd is not None
+        exchange.stats.cost_usd for exchange in exchanges if exchange.stats and exchange.stats.cost_usd is not None
     ]
     pairs = list(zip(read_exchanges, exchanges, strict=True))
     # Otherwise what others used in all could not be separated from what their unnamed calls used.
     is_named = any(ids) and names_sessions_on_wire(agent)
     totals = [total for pair in pairs for total in _totals(*pair, start.model, witness, is_named=is_named)]
     if is_named:
-        read_exchanges = [
-            with_sums(exchange, record.stats, start.model, witness) for exchange, record in pairs
-        ]
+        read_exchanges = [with_sums(exchange, record.stats, start.model, witness) for exchange, record in pairs]
+    # Nothing but its command says what a run of an unknown agent was.
+    command = shlex.join(start.argv) if start.argv and not start.agent else None
     made = Session(
         id=next(filter(None, ids), log),
         agent=agent,
-        title=next((exchange.user_input for exchange in read_exchanges if exchange.user_input), None)
-        or _command(start),
+        title=next((exchange.user_input for exchange in read_exchanges if exchange.user_input), command),
         project=start.cwd,
         started=min(times, default=None),
         ended=max(times, default=None),
@@ -82,7 +82,7 @@ def session_of(records: Iterable[AnyRecord], exchanges: Sequence[ExchangeRecord]
             _compaction(message)
             for exchange in exchanges
             for message in exchange.messages
-            if _compacts(message)
+            if message.source == "system" and message.type == counters.COMPACTION
         ],
         context_files=context_files(start.context),
         totals=totals,
@@ -144,9 +144,7 @@ def _checked(exchanges: Sequence[ExchangeRecord], *, is_new: bool) -> Sequence[E
 
 
 # How a log began whose first line is lost.
-_UNSAID = SessionStart(
-    session_id=None, ts="", model=None, cwd=None, tools_available=None, permission_mode=None
-)
+_UNSAID = SessionStart(session_id=None, ts="", model=None, cwd=None, tools_available=None, permission_mode=None)
 
 
 RUN_STARTED = "run_started"  # what a run notes first, where it does not begin with a prompt
@@ -158,17 +156,13 @@ def witness_of(exchanges: Sequence[ExchangeRecord]) -> Witness:
     return "run" if first and first.type == RUN_STARTED else "sdk"
 
 
-def _compacts(message: Message) -> bool:
-    return message.source == "system" and message.type == "compact_boundary"
-
-
 def _compaction(message: Message) -> Compaction:
     parent = message.parent_tool_use_id
     try:
         boundary = msgspec.json.decode(message.content or b"{}", type=_Boundary).compact_metadata
     except (msgspec.MsgspecError, RecursionError):
         boundary = None
-    return compaction_of(boundary, time_of(message.ts), f"{AGENT}{parent}" if parent else MAIN)
+    return compaction_of(boundary, time_of(message.ts), f"{AGENT_PREFIX}{parent}" if parent else MAIN)
 
 
 class _Boundary(msgspec.Struct):
@@ -177,17 +171,12 @@ class _Boundary(msgspec.Struct):
     compact_metadata: CompactionMessage | None = None
 
 
-def _command(start: SessionStart) -> str | None:
-    """Return the command of a run of an unknown agent, as the title: nothing else says what it was."""
-    return shlex.join(start.argv) if start.argv and not start.agent else None
-
-
 def _agents(turns: Sequence[Turn]) -> list[SubAgent]:
     """Return the sub-agents. An SDK names a sub-agent by the tool call that started it; the call's input has the
     rest."""
     uses = {block.id: (turn, block) for turn in turns for block in turn.blocks if block.kind == "tool_use"}
-    threads = dict.fromkeys(turn.thread for turn in turns if turn.thread.startswith(AGENT))
-    return [_agent(thread, *uses.get(thread.removeprefix(AGENT), (None, None))) for thread in threads]
+    threads = dict.fromkeys(turn.thread for turn in turns if turn.thread.startswith(AGENT_PREFIX))
+    return [_agent(thread, *uses.get(thread.removeprefix(AGENT_PREFIX), (None, None))) for thread in threads]
 
 
 def _agent(thread: str, caller: Turn | None, use: Block | None) -> SubAgent:
@@ -195,18 +184,28 @@ def _agent(thread: str, caller: Turn | None, use: Block | None) -> SubAgent:
     return SubAgent(
         thread=thread,
         parent_thread=caller.thread if caller else MAIN,
-        tool_use_id=thread.removeprefix(AGENT),
+        tool_use_id=thread.removeprefix(AGENT_PREFIX),
         kind=text_of(given.get("subagent_type")),
         description=text_of(given.get("description")),
     )
+
+
+def _is_note(record: ExchangeRecord) -> bool:
+    """Whether nothing happened but that a run, after its result, noted which session it was."""
+    if record.user_input is not None or (record.exit and (record.exit.status or record.exit.signal)):
+        return False
+    return bool(record.messages) and all(message.type == SESSION_NOTE for message in record.messages)
 
 
 def _exchange(record: ExchangeRecord, model: str | None, witness: Witness) -> session.Exchange:
     started = time_of(record.ts_start)
     turns = [priced(turn) for turn in with_result(_turns(record.messages, model, witness), record.stats)]
     printed = "\n".join(_printed(record.messages)) if not turns else ""
-    exited = _exited(record.exit) if record.exit and not turns and record.end_reason != "result" else None
+    exited = _exited(record.exit) if record.exit and record.end_reason != "result" else None
+    if turns and exited == WELL:
+        exited = None  # the log of an agent that prints no result: its turns are all that is known
     failure = failure_of(record.stats) if record.stats else None
+    raised = _raised(record.messages) if not record.complete else None
     return session.Exchange(
         number=record.exchange,
         started=started,
@@ -214,16 +213,33 @@ def _exchange(record: ExchangeRecord, model: str | None, witness: Witness) -> se
         user_input=record.user_input,
         turns=turns,
         complete=exited == WELL if exited else record.complete and not failure,
-        end_reason=exited or (failure.value if failure else record.end_reason),
+        end_reason=exited or (failure.value if failure else raised and raised.reason) or record.end_reason,
         printed=printed or None,
     )
 
 
 def _printed(messages: Iterable[Message]) -> Iterator[str]:
-    """Yield what was printed and is not a message, on either output."""
+    """Yield what was printed and is not a message, on either output; and the exception that ended the exchange."""
     for message in messages:
         if message.source == "system" and message.type in (UNKNOWN, STDERR) and message.raw:
             yield as_bytes(message.raw, message.raw_encoding).decode("utf-8", "replace")
+        elif raised := _raised([message]):
+            yield raised.error
+
+
+class _Raised(msgspec.Struct, frozen=True):
+    """The exception that ended an exchange, as the SDK's logger saw it."""
+
+    reason: str = "error"
+    error: str = ""
+
+
+def _raised(messages: Iterable[Message]) -> _Raised | None:
+    exceptions = [message for message in messages if message.source == "system" and message.type == EXCEPTION]
+    try:
+        return msgspec.json.decode(exceptions[-1].content or b"{}", type=_Raised) if exceptions else None
+    except (msgspec.MsgspecError, RecursionError):
+        return _Raised()
 
 
 WELL = "exit code 0"
@@ -264,7 +280,7 @@ def _turn(message: Message, model: str | None, witness: Witness) -> Turn:
     parent = message.parent_tool_use_id
     return Turn(
         message_id=message.message_id,
-        thread=f"{AGENT}{parent}" if parent else MAIN,
+        thread=f"{AGENT_PREFIX}{parent}" if parent else MAIN,
         model=message.model or model,
         started=time_of(message.ts),
         witnesses=frozenset({witness}),
@@ -274,7 +290,7 @@ def _turn(message: Message, model: str | None, witness: Witness) -> Turn:
 def _extended(turn: Turn, message: Message) -> Turn:
     ended = _not_before(turn.started, time_of(message.ts))
     turn = replace(turn, blocks=[*turn.blocks, _block(message)], ended=ended)
-    reported = _reported(message) if message.source == "assistant" else None
+    reported = message_usage(_value(message.usage)) if message.source == "assistant" else None
     return _counted(turn, message, reported) if reported else turn
 
 
@@ -286,12 +302,11 @@ def _counted(turn: Turn, message: Message, reported: MessageUsage) -> Turn:
     was_final = turn.stop_reason is not None
     if turn.usage and not more_final(usage, turn.usage, final=final, was_final=was_final):
         return turn
-    tier = reported.service_tier or turn.service_tier
     return replace(
         turn,
         usage=usage,
         unread_usage=False,
-        service_tier=tier,
+        service_tier=reported.service_tier or turn.service_tier,
         stop_reason=message.stop_reason or turn.stop_reason,
     )
 
@@ -319,10 +334,6 @@ def _block(message: Message) -> Block:
         at=time_of(message.ts),
         raw=whole,
     )
-
-
-def _reported(message: Message) -> MessageUsage | None:
-    return message_usage(_value(message.usage))
 
 
 def _value(raw: msgspec.Raw | msgspec.UnsetType) -> Any:

@@ -16,9 +16,7 @@ from agent_logger.model.session import SIDE, Exchange, Turn, Usage, Witness
 UNKNOWN = "unknown"  # a model that no line names
 
 
-def with_sums(
-    exchange: Exchange, stats: ExchangeStats | None, model: str | None, witness: Witness
-) -> Exchange:
+def with_sums(exchange: Exchange, stats: ExchangeStats | None, model: str | None, witness: Witness) -> Exchange:
     turns = exchange.turns
     if stats is None or any(turn.usage or turn.message_id for turn in turns):
         return exchange

@@ -9,25 +9,24 @@ import msgspec
 from agent_logger.files.parts import PartFile, part_of, parts_in, parts_of
 from agent_logger.journal.ownership import head_of
 from agent_logger.model import records
-from agent_logger.model.records import ExchangeRecord, Resume, SessionEnd, SessionStart, WireStart
+from agent_logger.model.records import AnyRecord, ExchangeRecord, Kind, Resume, SessionEnd, SessionStart, WireStart
+
+
+def log_at(name: str) -> PartFile | None:
+    """Return the log that a path leads to, by its first part; `None` if there is none."""
+    path = part_of(Path(name))
+    return PartFile(path.folder, path.name) if path and parts_of(path.folder, path.name) else None
 
 
 def logs_called(log_dir: Path, name: str) -> list[PartFile]:
     """Return the logs that are meant, each by its first part. Several if all of them have that name, or begin so."""
-    path = part_of(Path(name))
-    if path and parts_of(path.folder, path.name):
-        return [PartFile(path.folder, path.name)]
     logs = list(_logs(log_dir))
     if named := [log for log in logs if log.name == name]:
         return named
     clients = {log: client_id(log) or "" for log in logs}
     if parts := [log for log, client in clients.items() if client == name != ""]:
         return parts
-    return [
-        log
-        for log, client in clients.items()
-        if name and name in (log.name[: len(name)], client[: len(name)])
-    ]
+    return [log for log, client in clients.items() if name and name in (log.name[: len(name)], client[: len(name)])]
 
 
 def _logs(log_dir: Path) -> Iterator[PartFile]:
@@ -38,14 +37,15 @@ def _logs(log_dir: Path) -> Iterator[PartFile]:
 
 def client_id(log: PartFile) -> str | None:
     """Return the client's own name for the session of a wire log."""
-    for line in head_of(min(parts_of(log.folder, log.name), default=log)):
-        try:
-            record = records.decode(line.raw, "wire")
-        except msgspec.MsgspecError:
-            continue
-        if isinstance(record, WireStart):
-            return record.identity.id if record.identity else None
-    return None
+    head = _records_in_head(min(parts_of(log.folder, log.name), default=log), "wire")
+    start = next((record for record in head if isinstance(record, WireStart)), None)
+    return start.identity.id if start and start.identity else None
+
+
+def _records_in_head(part: PartFile, kind: Kind) -> Iterator[AnyRecord]:
+    for line in head_of(part):
+        with suppress(msgspec.MsgspecError):
+            yield records.decode(line.raw, kind)
 
 
 # ---------------------------------------------------------------- exchange logs
@@ -75,14 +75,9 @@ def _parts_in(folder: Path) -> list[PartFile]:
 
 
 def session_id_of(log: PartFile) -> str | None:
-    for line in head_of(log):
-        try:
-            record = records.decode(line.raw, "exchange")
-        except msgspec.MsgspecError:
-            continue
-        if isinstance(record, SessionStart | ExchangeRecord | SessionEnd | Resume) and record.session_id:
-            return record.session_id
-    return None
+    named = (SessionStart, ExchangeRecord, SessionEnd, Resume)
+    ids = (record.session_id for record in _records_in_head(log, "exchange") if isinstance(record, named))
+    return next(filter(None, ids), None)
 
 
 def _mentions(log: PartFile, session_id: str) -> bool:

@@ -53,9 +53,7 @@ def day_folders(home: Path) -> list[str]:
     try:
         with os.scandir(hooks_path(home)) as entries:
             return sorted(
-                entry.path
-                for entry in entries
-                if _DAY.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False)
+                entry.path for entry in entries if _DAY.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False)
             )
     except OSError:  # none yet, or not ours to read
         return []

@@ -41,7 +41,8 @@ CALL_CHARACTERS = 36  # of the id that a body may be named after
 class OwnFile:
     path: Path
     size: int  # bytes on the disk
-    place: tuple[int, int]  # device and inode: when the user has confirmed, another file may have the name
+    # Device and inode: another file may have the name by the time the user has confirmed.
+    place: tuple[int, int]
 
     def remove(self) -> None:
         """Delete the file. Raises `OSError`."""
@@ -227,9 +228,7 @@ def _first_records(path: Path, kind: Kind) -> list[records.AnyRecord]:
 
 def _is_live_file(path: Path, sessions: frozenset[str]) -> bool:
     """Whether the file is a live file of these sessions; the file or the log may not name one yet."""
-    records = [
-        record for record in _first_records(path, "live") if isinstance(record, LiveStart | LiveMessage)
-    ]
+    records = [record for record in _first_records(path, "live") if isinstance(record, LiveStart | LiveMessage)]
     named = {record.session_id for record in records if isinstance(record, LiveStart) and record.session_id}
     return bool(records) and (not named or not sessions or not named.isdisjoint(sessions))
 

@@ -28,7 +28,7 @@ class FileReport(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int  # on disk
     records: int
     torn_bytes: int  # after the last newline: being written, or cut by a crash; not an error
-    mended: int  # places that a crash or a full disk damaged and that the log itself explains
+    mended: int  # damage by a crash or a full disk that the log itself explains
     lost: int  # records that the log says could not be written
     damage: list[BadPlace]
 
@@ -61,7 +61,8 @@ def log_files(path: Path) -> Iterator[Path]:
         yield path
         return
     for folder, names, files in os.walk(path):
-        names[:] = sorted(name for name in names if name != ".spool")  # the proxy's own, and not a log yet
+        # The spool belongs to the proxy, and is not a log yet.
+        names[:] = sorted(name for name in names if name != ".spool")
         for name in sorted(files):
             log_path = Path(folder) / name
             if part_of(log_path) and log_path.is_file() and not log_path.is_symlink():
@@ -134,7 +135,5 @@ class FileCheck:
             torn_bytes=self._torn_bytes,
             mended=self._mended,
             lost=self._lost,
-            damage=[
-                BadPlace(damage.line, damage.offset, damage.length, damage.reason) for damage in self._damage
-            ],
+            damage=[BadPlace(damage.line, damage.offset, damage.length, damage.reason) for damage in self._damage],
         )

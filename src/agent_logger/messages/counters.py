@@ -16,12 +16,11 @@ out sub-agents. So a result is compared with the one before it and with its own 
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
 from msgspec import UNSET
-from msgspec.structs import replace as replace_fields
+from msgspec.structs import replace
 
 from agent_logger.messages.sdk import ReportedUsage, Result, SdkMessage, usage_in
 from agent_logger.model.prices import canonical
@@ -30,24 +29,32 @@ from agent_logger.model.session import SYNTHETIC, tool_kind
 from agent_logger.protocols.json_text import raw
 
 ModelUsage = dict[str, dict[str, Any]]
-COST_DIGITS = 9  # nano-dollars: what floats add up to beyond is noise
+COST_DIGITS = 9  # nano-dollars; smaller differences are rounding errors of floats
 
+# Fields of a model's usage that describe the model, not its work.
 _CONSTANT = {
     "contextWindow",
     "maxOutputTokens",
-}  # of a model's usage: says what the model can, not what it did
+}
 _COUNTED = ("inputTokens", "outputTokens", "cacheCreationInputTokens", "cacheReadInputTokens")
 OUTPUT = 1  # its place among these
 
 
-@dataclass(frozen=True, slots=True)
-class Counters:
+def reported_in(message: Message) -> ReportedUsage | None:
+    """The usage that a message reports; `None` if it reports none, or none that can be read."""
+    try:
+        return usage_in(bytes(message.usage)) if message.usage else None
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+
+
+class Counters(msgspec.Struct, frozen=True):
     """Where the client's counters stood at a result."""
 
     cost_usd: float | None = None
     api_ms: int | None = None
-    models: ModelUsage = field(default_factory=dict)
-    heard: bool = True  # in this run; else read from the log
+    models: ModelUsage = msgspec.field(default_factory=dict)
+    heard: bool = True  # in this run; otherwise read from the log
 
     @property
     def outlive_process(self) -> bool:
@@ -60,16 +67,16 @@ class Counters:
         return tuple(sum(_number(model.get(key)) for model in self.models.values()) for key in _COUNTED)
 
 
-@dataclass(slots=True)
-class Work:
+class Work(msgspec.Struct):
     """What an exchange did, as far as it explains why counters by model exceed the main thread's `usage`."""
 
-    is_new: bool = False  # the agent was started without a session to go on with
+    is_new: bool = False  # the agent was started without a session to continue
     has_agents: bool = False  # a sub-agent worked, or was started
-    has_compaction: bool = False  # behind a response; a history that came from elsewhere explains nothing
-    is_seen: bool = False  # responses were reported; else the result is all there is
-    models: set[str] = field(default_factory=set)  # of the main thread
-    context: dict[str, tuple[int, ...]] = field(default_factory=dict)  # by response: what was read
+    # After a response: a history that came from elsewhere explains nothing.
+    has_compaction: bool = False
+    is_seen: bool = False  # responses were reported; otherwise there is only the result
+    models: set[str] = msgspec.field(default_factory=set)  # of the main thread
+    context: dict[str, tuple[int, ...]] = msgspec.field(default_factory=dict)  # by response: what was read
 
     @classmethod
     def of(cls, messages: Iterable[Message], *, is_new: bool = False) -> "Work":
@@ -92,11 +99,7 @@ class Work:
             return
         self.is_seen = True
         self.models |= {canonical(message.model) or message.model} if message.model else set()
-        try:
-            usage = usage_in(bytes(message.usage))
-        except (msgspec.MsgspecError, RecursionError):
-            return
-        self.context[message.message_id or str(len(self.context))] = _of_usage(usage)
+        self.context[message.message_id or str(len(self.context))] = _of_usage(reported_in(message))
 
     def explains(self, now: Counters, own: tuple[int, ...]) -> bool:
         """Whether the counters hold nothing but this exchange. `own` is its `usage`, which may lack the last response
@@ -114,15 +117,11 @@ class Work:
     def _main(self, now: Counters, counts: Sequence[int]) -> ModelUsage:
         """The counters of the main thread's models; if nothing names those, of the model that read as much as the
         thread did."""
-        named = {
-            name: counts for name, counts in now.models.items() if (canonical(name) or name) in self.models
-        }
+        named = {name: counts for name, counts in now.models.items() if (canonical(name) or name) in self.models}
         if named:
             return named
         alike = ({name: counts} for name, counts in now.models.items())
-        return next(
-            (models for models in alike if _reads_at_most(Counters(models=models).tokens, counts)), now.models
-        )
+        return next((models for models in alike if _reads_at_most(Counters(models=models).tokens, counts)), now.models)
 
 
 COMPACTION = "compact_boundary"
@@ -130,13 +129,10 @@ TASKS = ("task_started", "task_progress", "task_updated", "task_notification")
 
 
 def _reads_at_most(tokens: Sequence[int], limits: Sequence[int]) -> bool:
-    return all(
-        count <= most for at, (count, most) in enumerate(zip(tokens, limits, strict=True)) if at != OUTPUT
-    )
+    return all(count <= most for at, (count, most) in enumerate(zip(tokens, limits, strict=True)) if at != OUTPUT)
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
+class Share(msgspec.Struct, frozen=True):
     """What one exchange added; `None` where that is unknown."""
 
     cost_usd: float | None
@@ -160,9 +156,7 @@ def counters_in(stats: ExchangeStats) -> Counters:
     return Counters(stats.reported_total_cost_usd, stats.reported_duration_api_ms, models, heard=False)
 
 
-def share(
-    result: Result, before: Counters | None, *, goes_on: bool = False, work: "Work | None" = None
-) -> Share:
+def share(result: Result, before: Counters | None, *, goes_on: bool = False, work: "Work | None" = None) -> Share:
     """What an exchange added to the counters. `before` is where they stood; `goes_on`: there was something before,
     known or not; `work`: what the exchange did."""
     if is_apart(result):
@@ -263,8 +257,7 @@ def _of_usage(usage: ReportedUsage | None) -> tuple[int, ...]:
     reported = usage or ReportedUsage()
     parts = (reported.input_tokens, reported.output_tokens)
     return tuple(
-        count or 0
-        for count in (*parts, reported.cache_creation_input_tokens, reported.cache_read_input_tokens)
+        count or 0 for count in (*parts, reported.cache_creation_input_tokens, reported.cache_read_input_tokens)
     )
 
 
@@ -312,9 +305,7 @@ def checked(stats: ExchangeStats, work: Work) -> ExchangeStats:
     own = (usage.input, usage.output, usage.cache_creation, usage.cache_read)
     if now.tokens == own or work.explains(now, own):
         return stats
-    return replace_fields(
-        stats, cost_usd=None, cost_from=None, duration_api_ms=None, model_usage=UNSET, inherited=True
-    )
+    return replace(stats, cost_usd=None, cost_from=None, duration_api_ms=None, model_usage=UNSET, inherited=True)
 
 
 def billed(stats: ExchangeStats) -> Tokens | None:
@@ -323,20 +314,16 @@ def billed(stats: ExchangeStats) -> Tokens | None:
     if not stats.model_usage:
         return last(stats)
     models: ModelUsage = msgspec.json.decode(stats.model_usage)
-    return Tokens(**dict(zip(_NAMES, Counters(models=models).tokens, strict=True)))
+    return _tokens(Counters(models=models).tokens)
 
 
 def tokens_in(usage: ReportedUsage) -> Tokens:
-    return Tokens(**dict(zip(_NAMES, _of_usage(usage), strict=True)))
+    return _tokens(_of_usage(usage))
 
 
 def sum_of(tokens: Iterable[Tokens]) -> Tokens | None:
     counts = list(tokens)
-    return (
-        Tokens(**{name: sum(getattr(tokens, name) for tokens in counts) for name in _NAMES})
-        if counts
-        else None
-    )
+    return Tokens(**{name: sum(getattr(tokens, name) for tokens in counts) for name in _NAMES}) if counts else None
 
 
 def models_of(results: Iterable[ExchangeStats]) -> ModelUsage | None:
@@ -359,11 +346,9 @@ _NAMES = ("input", "output", "cache_creation", "cache_read")
 
 def last(stats: ExchangeStats) -> Tokens | None:
     """The tokens in the `usage` of the result; `None` if the client does not count."""
-    if {stats.tokens_in, stats.tokens_out, stats.cache_creation, stats.cache_read} == {None}:
-        return None
-    return Tokens(
-        input=stats.tokens_in or 0,
-        output=stats.tokens_out or 0,
-        cache_creation=stats.cache_creation or 0,
-        cache_read=stats.cache_read or 0,
-    )
+    counts = (stats.tokens_in, stats.tokens_out, stats.cache_creation, stats.cache_read)
+    return None if set(counts) == {None} else _tokens(count or 0 for count in counts)
+
+
+def _tokens(counts: Iterable[int]) -> Tokens:
+    return Tokens(**dict(zip(_NAMES, counts, strict=True)))

@@ -17,6 +17,7 @@ from agent_logger.protocols.json_text import begins, is_null
 from agent_logger.protocols.json_text import raw as raw_json
 
 RESULT_MESSAGE = "result_message"  # the entry of a result; `result` alone is a tool's
+EXCEPTION = "exception"  # the entry of the exception that ended an exchange, as the SDK's logger saw it
 TOLD_WHOLLY = ("text", "tool_use", "result")  # entries that say all there is in their block
 
 
@@ -43,15 +44,15 @@ def _text(value: Json) -> Raw | None:
 
 
 def entries(message: SdkMessage, ts: str) -> Iterator[ExchangeEntry]:
-    """What a message adds to its exchange: one entry per block; a single one for what is no conversation."""
+    """What a message adds to its exchange: one entry per block; a single entry for anything else."""
     if message.inner is None:
         yield _whole(message, ts)
         return
     content = message.inner.content
     blocks = [text_block(content)] if isinstance(content, str) else content
-    if not blocks:  # but a model that had nothing to say was paid for that, too
+    if not blocks:  # an empty response was billed too
         yield replace(_typed_entry(message, message.inner, message.type, ts), content=Raw(message.raw))
-    whole: str | list[Raw] = ""  # of blocks that are kept as they came
+    whole: str | list[Raw] = ""  # of blocks that are stored as received
     for number, block in enumerate(blocks):
         entry = _entry(message, message.inner, block, ts)
         if message.is_translated and not number:
@@ -60,19 +61,17 @@ def entries(message: SdkMessage, ts: str) -> Iterator[ExchangeEntry]:
             whole = whole or message.content
             if isinstance(whole, list):
                 is_thought = entry.type == "thinking" and entry.text is not None
-                entry = replace(
-                    entry, content=_beside_thought(whole[number]) if is_thought else whole[number]
-                )
+                entry = replace(entry, content=_beside_thought(whole[number]) if is_thought else whole[number])
         yield entry
 
 
 def is_thinking_progress(entry: Message) -> bool:
-    """Whether the entry is a step of a thought: logs of older versions have an entry for each."""
+    """Whether the entry reports progress of thinking: logs of older versions have an entry for each step."""
     return entry.source == "system" and entry.type == THINKING_PROGRESS
 
 
 def _beside_thought(block: Raw) -> Json:
-    """What a thought has besides its text, which stands in the entry already: its signature."""
+    """The rest of a thinking block, without its text, which the entry already has: its signature."""
     try:
         fields = msgspec.json.decode(block, type=dict[str, Raw])
     except (ValueError, RecursionError):
@@ -82,7 +81,7 @@ def _beside_thought(block: Raw) -> Json:
 
 
 def whole_thought(content: Any, text: str) -> Any:
-    """The block of a thought as it came. In older logs the block holds the text, too."""
+    """The whole thinking block. In older logs the stored block includes the text."""
     if not isinstance(content, dict) or "thinking" in content:
         return content
     kind, rest = content.get("type", "thinking"), {k: v for k, v in content.items() if k != "type"}

@@ -1,4 +1,4 @@
-"""What a person typed, told apart from what clients put beside it in the same place.
+"""What a person typed, separated from texts that clients add in the same place.
 
 A request says "user" for everything that is not the model's: prompts, reminders, the working folder, the output of
 local commands. The clients mark their own texts by how these begin; the marks listed here were observed.
@@ -6,6 +6,7 @@ local commands. The clients mark their own texts by how these begin; the marks l
 
 import re
 from collections.abc import Iterable
+from functools import cache
 
 _ELEMENTS = (
     # Claude Code
@@ -19,10 +20,14 @@ _ELEMENTS = (
     "session_context",
     # Copilot CLI
     "current_datetime",
+    # Goose
+    "turn-context",
+    # Kilo
+    "environment_details",
 )  # fmt: skip
-# One whose end is missing goes on to the end of its text: texts may have been shortened.
-_ELEMENT = re.compile(rf"\s*<({'|'.join(_ELEMENTS)})\b[^>]*>.*?(?:</\1>|\Z)", re.DOTALL)
 
+# Goose adds this to the end of a prompt.
+_CONTEXT_BEHIND = re.compile(r"\n<turn-context>\n(?:(?!<turn-context>).)*</turn-context>\s*\Z", re.DOTALL)
 _INTERRUPTED = "[Request interrupted by user"
 _COMPACTIONS = ("CRITICAL: Respond with TEXT ONLY", "You are performing a CONTEXT CHECKPOINT COMPACTION")
 _BEGINNINGS = (
@@ -41,7 +46,7 @@ def typed(texts: Iterable[str]) -> str | None:
     """The part of these texts that a person typed; `None` if there is none."""
     texts = list(texts)
     if any(text.startswith(_COMPACTIONS) for text in texts):
-        return None  # a summary is asked for; what stands before it was asked already
+        return None  # a request for a summary; the text before it is repeated
     theirs = (_without_elements(text) for text in texts if not text.lstrip().startswith(_BEGINNINGS))
     return "\n".join(filter(None, theirs)) or None
 
@@ -52,6 +57,13 @@ def is_interruption(texts: Iterable[str]) -> bool:
 
 def _without_elements(text: str) -> str:
     """Remove the elements that the text begins with, and no others: further on, a person may be writing about them."""
-    while match := _ELEMENT.match(text):
+    while match := _element().match(text):
         text = text[match.end() :]
-    return text.strip()
+    return _CONTEXT_BEHIND.sub("", text).strip()
+
+
+@cache
+def _element() -> re.Pattern[str]:
+    """The pattern of an element. One without an end tag extends to the end of its text, which may have been
+    shortened."""
+    return re.compile(rf"\s*<({'|'.join(_ELEMENTS)})\b[^>]*>.*?(?:</\1>|\Z)", re.DOTALL)

@@ -8,7 +8,7 @@ import re
 import signal
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import msgspec
 
@@ -16,7 +16,11 @@ from agent_logger.messages import counters
 from agent_logger.messages.sdk import Result, SdkMessage
 from agent_logger.model.records import CostFrom, ExchangeStats, Exit, Tokens
 
-_NOT_FOUND = re.compile(r"[Nn]o conversation found|[Ss]ession .{0,80}not found")
+_NOT_FOUND = re.compile(
+    r"no (?:conversation|saved session|session|rollout|previous sessions?) found"
+    r"|session .{0,80}not found|requires a valid session ID|invalid session identifier",
+    re.IGNORECASE,
+)
 _INTERRUPTS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 
 
@@ -34,6 +38,11 @@ class Failure(StrEnum):
     OTHER = "other"
 
 
+# Why no request was recorded: the agent calls another address than the one it was given; it does so with its login; it
+# does not trust our certificate; there is no proxy; it made no request.
+NoRequests = Literal["other_base_url", "login_ignores_base_url", "not_trusted", "proxy_not_started", "none_made"]
+
+
 class ReportedCounters(msgspec.Struct, frozen=True, kw_only=True):
     """The client's counters as the last result had them."""
 
@@ -43,7 +52,12 @@ class ReportedCounters(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunMetadata(msgspec.Struct, frozen=True, kw_only=True):
-    """The metadata of a run. A field is `None` if no source gives it."""
+    """The metadata of a run. A field is `None` if no source gives it.
+
+    `cost` is what this run cost in dollars, `total_cost` what its session cost so far; `cost_from` and
+    `total_cost_from` say how these are known. `tokens` and `model_usage` are what the run was billed, sub-agents
+    included; `reported` has the client's counters as they came. `log` is the file that it was recorded to.
+    """
 
     session_id: str | None = None
     cost: float | None = None  # of this run, in dollars
@@ -60,11 +74,17 @@ class RunMetadata(msgspec.Struct, frozen=True, kw_only=True):
     permission_denials: list[Any] | None = None
     reported: ReportedCounters | None = None
     resumed_from: str | None = None
-    continues: str | None = None  # the session that this one, which is new, goes on from
+    continues: str | None = None  # the session that this new one continues
     exit_status: int | None = None
     signal: int | None = None
     log: str | None = None  # the file it was recorded to
     lost: int = 0  # records that could not be written
+    requests: int | None = None  # to models that were recorded; `None`: they were not to be
+    no_requests: NoRequests | None = None  # why none was
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields by name, as values that JSON has."""
+        return cast("dict[str, Any]", msgspec.to_builtins(self))
 
 
 @dataclass(slots=True)
@@ -74,15 +94,12 @@ class RunOutcome:
     results: list[ExchangeStats] = field(default_factory=list)
     last: Result = field(default_factory=Result)
     session_id: str | None = None
-    succeeded_as: str | None = None  # the session id of the last result that was no failure
 
     def add(self, message: SdkMessage, stats: ExchangeStats | None) -> None:
         self.session_id = message.session_id or self.session_id
         if message.result and stats:
             self.last = message.result
             self.results.append(stats)
-            if not self._is_error:
-                self.succeeded_as = self.session_id
 
     # ------------------------------------------------------------ how it ended
 
@@ -104,7 +121,8 @@ class RunOutcome:
             return failure_of(self.results[-1], self.error or "")
         if _NOT_FOUND.search(text):
             return Failure.SESSION_NOT_FOUND
-        return Failure.INTERRUPTED if exited and _interrupted(exited) else Failure.NO_RESULT
+        is_interrupted = exited and (exited.signal or (exited.status or 0) - 128) in _INTERRUPTS
+        return Failure.INTERRUPTED if is_interrupted else Failure.NO_RESULT
 
     @property
     def data(self) -> Any:
@@ -197,12 +215,5 @@ def _sum(values: list[Any]) -> Any:
 
 
 def _denials(results: list[ExchangeStats]) -> list[Any] | None:
-    lists = [
-        msgspec.json.decode(result.permission_denials) for result in results if result.permission_denials
-    ]
+    lists = [msgspec.json.decode(result.permission_denials) for result in results if result.permission_denials]
     return [denial for denials in lists if isinstance(denials, list) for denial in denials] if lists else None
-
-
-def _interrupted(exited: Exit) -> bool:
-    status = exited.status or 0
-    return (exited.signal or status - 128) in _INTERRUPTS

@@ -16,30 +16,32 @@ from agent_logger.model.records import ExchangeStats
 from agent_logger.model.session import MAIN, Turn, Usage
 
 
-class Counted(msgspec.Struct, rename="camel"):
+class ModelTotals(msgspec.Struct, rename="camel"):
+    """A client's own sums of tokens for one model."""
+
     input_tokens: int = 0
     output_tokens: int = 0
     cache_read_input_tokens: int = 0
     cache_creation_input_tokens: int = 0
-    cache_creation_ephemeral1h_input_tokens: int = msgspec.field(
-        default=0, name="cacheCreationEphemeral1hInputTokens"
-    )
+    cache_creation_ephemeral1h_input_tokens: int = msgspec.field(default=0, name="cacheCreationEphemeral1hInputTokens")
 
     @property
     def usage(self) -> Usage:
-        write = max(0, self.cache_creation_input_tokens)
-        return Usage(
-            input_tokens=max(0, self.input_tokens),
-            output_tokens=max(0, self.output_tokens),
-            cache_read_tokens=max(0, self.cache_read_input_tokens),
-            cache_write_tokens=write,
-            cache_write_1h_tokens=min(write, max(0, self.cache_creation_ephemeral1h_input_tokens)),
-        )
+        """Return the tokens in the form that all agents share."""
+        write, hour = self.cache_creation_input_tokens, self.cache_creation_ephemeral1h_input_tokens
+        return _usage(self.input_tokens, self.output_tokens, self.cache_read_input_tokens, write, hour)
 
 
-def counted_of(usage: Usage) -> Counted:
-    given, output, read, write, hour = usage.counts
-    return Counted(given, output, read, write, hour)
+def _usage(*counts: int | None) -> Usage:
+    """The usage of these counts: input, output, cache read, cache write, and of the latter those for an hour."""
+    given, output, read, write, hour = (max(0, count or 0) for count in counts)
+    return Usage(
+        input_tokens=given,
+        output_tokens=output,
+        cache_read_tokens=read,
+        cache_write_tokens=write,
+        cache_write_1h_tokens=min(write, hour),
+    )
 
 
 def with_result(turns: Sequence[Turn], stats: ExchangeStats | None) -> Sequence[Turn]:
@@ -48,7 +50,8 @@ def with_result(turns: Sequence[Turn], stats: ExchangeStats | None) -> Sequence[
         return turns
     completed: dict[int, Turn] = {}
     for model, counted in _counted(stats).items():
-        places = [at for at, turn in enumerate(turns) if turn.usage and _is_of(turn, model)]
+        is_of = [turn.thread == MAIN if model is None else _name(turn.model) == model for turn in turns]
+        places = [at for at, turn in enumerate(turns) if turn.usage and is_of[at]]
         open_ones = [at for at in places if not turns[at].is_final]
         usage = sum((turns[at].usage or Usage() for at in places), Usage())
         is_all = _read(usage) == _read(counted) or (stats.tokens_in is None and model is None)
@@ -69,10 +72,6 @@ def _read(usage: Usage) -> tuple[int, int, int]:
     return usage.input_tokens, usage.cache_read_tokens, usage.cache_write_tokens
 
 
-def _is_of(turn: Turn, model: str | None) -> bool:
-    return turn.thread == MAIN if model is None else _name(turn.model) == model
-
-
 def _counted(stats: ExchangeStats) -> dict[str | None, Usage]:
     """The usage by model, sub-agents included; if the client does not count by model, that of the main thread under
     `None`."""
@@ -85,20 +84,14 @@ def _counted(stats: ExchangeStats) -> dict[str | None, Usage]:
 
 
 def of_main_thread(stats: ExchangeStats) -> Usage:
-    write = max(0, stats.cache_creation or 0)
-    return Usage(
-        input_tokens=max(0, stats.tokens_in or 0),
-        output_tokens=max(0, stats.tokens_out or 0),
-        cache_read_tokens=max(0, stats.cache_read or 0),
-        cache_write_tokens=write,
-        cache_write_1h_tokens=min(write, max(0, stats.cache_creation_1h or 0)),
-    )
+    write, hour = stats.cache_creation, stats.cache_creation_1h
+    return _usage(stats.tokens_in, stats.tokens_out, stats.cache_read, write, hour)
 
 
-def by_model(stats: ExchangeStats) -> dict[str, Counted]:
+def by_model(stats: ExchangeStats) -> dict[str, ModelTotals]:
     """The usage by model, under the client's names; empty if the client does not count by model."""
     try:
-        return msgspec.json.decode(stats.model_usage, type=dict[str, Counted]) if stats.model_usage else {}
+        return msgspec.json.decode(stats.model_usage, type=dict[str, ModelTotals]) if stats.model_usage else {}
     except (msgspec.MsgspecError, RecursionError):
         return {}
 

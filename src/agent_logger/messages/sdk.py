@@ -1,19 +1,17 @@
 """Messages of the Claude Agent SDK and of `stream-json` output.
 
-They are read by shape: what is missing is `None`, what is unknown is kept as it came. The head of a message decides
+They are read by shape: missing fields are `None`, unknown ones are stored as received. The head of a message decides
 which fields are looked for; a field of the wrong shape loses its own content, not the message.
 
 Agents wait for this code: a long text is not decoded, and stays the JSON it came as, on its way to the log.
 """
 
-import dataclasses
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
-from msgspec.structs import replace
+from msgspec.structs import asdict, force_setattr, replace
 
 from agent_logger.messages.human_input import typed
 from agent_logger.model.records import Json
@@ -25,7 +23,8 @@ from agent_logger.providers.token_counts import MOST_TOKENS, usage_of
 
 T = TypeVar("T")
 UNKNOWN, STDERR, STREAM_EVENT = "unknown", "stderr", "stream_event"
-THINKING_PROGRESS = "thinking_tokens"  # an estimate after each piece of a thought; the thought itself follows
+# An estimate after each piece of thinking; the thinking itself follows.
+THINKING_PROGRESS = "thinking_tokens"
 
 
 class SdkBlock(msgspec.Struct, frozen=True):
@@ -197,11 +196,10 @@ class _Event(msgspec.Struct, frozen=True):
     event: SdkStreamEvent = SdkStreamEvent()
 
 
-@dataclass(frozen=True, slots=True)
-class SdkMessage:
+class SdkMessage(msgspec.Struct, frozen=True):
     """A message: its head, and the part that belongs to its type."""
 
-    raw: bytes  # all of it, as it came
+    raw: bytes  # the whole message, as received
     type: str
     subtype: str | None = None
     session_id: str | None = None
@@ -248,7 +246,7 @@ class SdkMessage:
 
     @property
     def content(self) -> str | list[Raw]:
-        """What was said, with its blocks as they came."""
+        """The content, with its blocks as received."""
         parts = self.inner.content if self.inner else ""
         if isinstance(parts, str):
             return parts
@@ -315,25 +313,10 @@ def _loosely(line: bytes, head: _Head) -> _More:
         return loose
     inner = None
     if loose:
-        message, content = loose.message, loose.message.content
-        blocks = (
-            content if isinstance(content, str) else [_part(raw, SdkBlock) or SdkBlock() for raw in content]
-        )
-        inner = Inner(
-            id=message.id,
-            model=message.model,
-            content=blocks,
-            usage=message.usage,
-            stop_reason=message.stopped,
-        )
-    return _More(
-        type=beside.type,
-        message=inner,
-        origin=beside.origin,
-        error=beside.error,
-        tool_use_result=beside.tool_use_result,
-        isReplay=beside.isReplay,
-    )
+        content = loose.message.content
+        blocks = content if isinstance(content, str) else [_part(raw, SdkBlock) or SdkBlock() for raw in content]
+        inner = Inner(**asdict(loose.message) | {"content": blocks})
+    return _More(**asdict(beside), message=inner)
 
 
 class _ToolLine(msgspec.Struct, frozen=True):
@@ -361,9 +344,9 @@ def _tool_line(message: SdkMessage) -> SdkMessage:
 
 
 def translated(message: SdkMessage, kind: str, block: SdkBlock, *, again: bool = False) -> SdkMessage:
-    """The message that another line stands for. `again`: the line gave an earlier message already, and that one keeps
-    the line."""
-    return dataclasses.replace(message, type=kind, inner=Inner(content=[block]), is_translated=not again)
+    """The message that represents a line of another form. `again`: an earlier message of the
+    same line keeps the line."""
+    return replace(message, type=kind, inner=Inner(content=[block]), is_translated=not again)
 
 
 def text_block(text: str) -> SdkBlock:
@@ -386,7 +369,7 @@ def tool_result(use_id: str | None, name: str | None, output: Any, *, is_error: 
 
 def _with(message: SdkMessage, **parts: Any) -> SdkMessage:
     for name, value in parts.items():
-        object.__setattr__(message, name, value)  # it is new, and not handed out yet
+        force_setattr(message, name, value)  # it is new, and not handed out yet
     return message
 
 

@@ -22,7 +22,7 @@ _RENAMED = {"model_usage": "modelUsage"}
 
 
 def json_of(message: object) -> bytes | None:
-    """The message as one JSON object; `None` for what is no message at all."""
+    """The message as one JSON object; `None` for anything that is not a message."""
     if isinstance(message, dict):
         return encode(message)
     if dataclasses.is_dataclass(message) and not isinstance(message, type):
@@ -62,7 +62,5 @@ def _snake(value: object, suffix: str) -> str:
     """The name of a class in snake case, without its suffix: `ToolUseBlock` is a `tool_use`; so is a subclass of it
     with a name of its own."""
     names = [cls.__name__ for cls in type(value).__mro__]
-    name = next((candidate for candidate in names if candidate.endswith(suffix)), names[0]).removesuffix(
-        suffix
-    )
+    name = next((candidate for candidate in names if candidate.endswith(suffix)), names[0]).removesuffix(suffix)
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()

@@ -17,34 +17,19 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import accumulate
 from operator import itemgetter
 from typing import NamedTuple
 
 from agent_logger.model.prices import Tokens, canonical
+from agent_logger.model.responses import ModelResponse, utc
 from agent_logger.model.session import MAIN, ClientTotal, Usage, Witness
 
-SLACK_SECONDS = (
-    2.0  # between a witness that notes when it hears something and one that notes when it happened
-)
-AT_WORK_SECONDS = 900.0  # that a call or a tool may take without a word
+SLACK_SECONDS = 2.0  # between a witness that notes when it hears something and one that notes when it happened
+AT_WORK_SECONDS = 900.0  # how long a call or a tool may take without output
 INPUT, OUTPUT, READ, WRITE, HOUR = range(5)
 NOTHING: Tokens = (0, 0, 0, 0, 0)
-
-
-class SeenResponse(NamedTuple):
-    """A response, put together from all witnesses that saw it."""
-
-    message_id: str | None
-    session: str
-    thread: str
-    model: str | None
-    tokens: Tokens | None
-    first: float | None  # seconds since 1970: when it was, by the witness that says the earliest
-    last: float | None  # and the latest
-    is_final: bool
-    witnesses: frozenset[Witness]
 
 
 class Stretch(NamedTuple):
@@ -56,7 +41,8 @@ class Remainder(NamedTuple):
     stretch: Stretch
     model: str | None
     usage: Usage | None
-    is_sum: bool  # of an exchange whose responses nobody reported: there was one at least
+    # The total of an exchange whose responses nobody reported: there was at least one response.
+    is_sum: bool
 
 
 def in_flight_until(total: ClientTotal) -> float | None:
@@ -65,8 +51,9 @@ def in_flight_until(total: ClientTotal) -> float | None:
     return started + AT_WORK_SECONDS if total.is_request and total.ended is None and started else None
 
 
-def remainders(stretches: Iterable[Stretch], responses: Iterable[SeenResponse]) -> list[Remainder]:
-    """What of each total is not itemised. The order of the arguments does not matter. What is in flight is left out."""
+def remainders(stretches: Iterable[Stretch], responses: Iterable[ModelResponse]) -> list[Remainder]:
+    """Return the part of each total that is not itemised. The order of the arguments does not matter. Requests in
+    flight are left out."""
     now = time.time()
     over = [stretch for stretch in dict.fromkeys(stretches) if (in_flight_until(stretch.total) or 0.0) < now]
     opened = sorted(map(_Open, over), key=_Open.order)
@@ -87,16 +74,16 @@ def remainders(stretches: Iterable[Stretch], responses: Iterable[SeenResponse]) 
 
 
 class _Sessions:
-    def __init__(self, responses: Iterable[SeenResponse], sessions: set[str]) -> None:
-        self.responses: dict[str, list[SeenResponse]] = {session: [] for session in sessions}
-        self._by_id: dict[str, list[SeenResponse]] = {}
+    def __init__(self, responses: Iterable[ModelResponse], sessions: set[str]) -> None:
+        self.responses: dict[str, list[ModelResponse]] = {session: [] for session in sessions}
+        self._by_id: dict[str, list[ModelResponse]] = {}
         for response in responses:
             if response.session in sessions:
                 self.responses[response.session].append(response)
             if response.message_id:
                 self._by_id.setdefault(response.message_id, []).append(response)
 
-    def of(self, message_id: str, session: str) -> SeenResponse | None:
+    def of(self, message_id: str, session: str) -> ModelResponse | None:
         """The response with this id. A fork's responses may stand in the session it came from."""
         responses = self._by_id.get(message_id, ())
         return next(
@@ -110,13 +97,13 @@ class _Open:
     """A stretch while responses are subtracted from its total."""
 
     stretch: Stretch
-    left: dict[str, Tokens] = field(init=False)  # by model
+    left: dict[str, Tokens] = field(init=False)  # the tokens that are left, by model
     names: dict[str, str | None] = field(init=False)
-    unknown: list[str | None] = field(init=False)  # models of which nobody knows how much
-    itemised: list[SeenResponse] = field(default_factory=list)
-    claimed: list[SeenResponse] = field(default_factory=list)
+    unknown: list[str | None] = field(init=False)  # models whose usage is unknown
+    itemised: list[ModelResponse] = field(default_factory=list)
+    claimed: list[ModelResponse] = field(default_factory=list)
     named: set[str] = field(default_factory=set)  # models of responses that were taken off
-    strays: list[SeenResponse] = field(default_factory=list)
+    strays: list[ModelResponse] = field(default_factory=list)
     is_adrift: bool = False  # no clock tells what else happened in it
     rows: list[Remainder] = field(default_factory=list)
 
@@ -144,15 +131,13 @@ class _Open:
         return len(ids), _seconds(total.started) or 0.0, self.session, total.witness, ids, str(total.models)
 
     def take_seen(self, sessions: _Sessions) -> None:
-        responses = (
-            sessions.of(message_id, self.session) for message_id in dict.fromkeys(self.total.message_ids)
-        )
+        responses = (sessions.of(message_id, self.session) for message_id in dict.fromkeys(self.total.message_ids))
         self.itemised = [response for response in responses if response]
         for response in self.itemised:
             if self.total.is_whole or response.thread == MAIN:
                 self.take(response)
 
-    def take(self, response: SeenResponse) -> None:
+    def take(self, response: ModelResponse) -> None:
         name = self._model_of(response)
         if name in self.left and response.tokens:
             self.left[name] = _minus(self.left[name], response.tokens)
@@ -169,17 +154,17 @@ class _Open:
                     self.left[name] = _minus(self.left[name], response.tokens or NOTHING)
                     break
 
-    def claim(self, response: SeenResponse) -> None:
+    def claim(self, response: ModelResponse) -> None:
         self.claimed.append(response)
         self.take(response)
 
-    def has_room_for(self, response: SeenResponse) -> bool:
+    def has_room_for(self, response: ModelResponse) -> bool:
         name = self._model_of(response)
         if name in self.left:
             return _has_room(self.left[name], response)
         return any(_has_room(self.left[model], response) for model in self.left.keys() - self.named)
 
-    def is_answered_by(self, response: SeenResponse) -> bool:
+    def is_answered_by(self, response: ModelResponse) -> bool:
         """Whether this is a request without an answer, and another witness saw the answer."""
         is_free = self.total.is_request and not self.claimed
         return is_free and _name(self.total.models[0].model) == _name(response.model)
@@ -232,7 +217,7 @@ class _Open:
         """Whether there is no room for another response: every response reads something."""
         return not any(left[kind] > 0 for left in self.left.values() for kind in (INPUT, READ, WRITE))
 
-    def _model_of(self, response: SeenResponse) -> str:
+    def _model_of(self, response: ModelResponse) -> str:
         only = next(iter(self.left)) if len(self.left) == 1 and response.model is None else None
         return only if only is not None else _name(response.model)
 
@@ -256,9 +241,7 @@ class _Settled:
 
     def totals_beside(self, stretch: _Open) -> list[_Open]:
         """The other totals of the same responses, in the order in which they were added."""
-        same = {
-            other for message_id in stretch.total.message_ids for other in self._by_id.get(message_id, ())
-        }
+        same = {other for message_id in stretch.total.message_ids for other in self._by_id.get(message_id, ())}
         kinds = [self._without_ids] if stretch.total.message_ids else [self._without_ids, self._with_ids]
         others = (
             other
@@ -296,13 +279,13 @@ class _Calendar:
         return stretches[::-1]
 
 
-def _has_room(left: Tokens, response: SeenResponse) -> bool:
+def _has_room(left: Tokens, response: ModelResponse) -> bool:
     tokens = response.tokens or NOTHING
-    kinds = (INPUT, OUTPUT, READ, WRITE) if response.is_final else (INPUT, READ, WRITE)
+    kinds = (INPUT, OUTPUT, READ, WRITE) if response.final else (INPUT, READ, WRITE)
     return any(tokens) and all(tokens[kind] <= left[kind] for kind in kinds)
 
 
-def _claim(group: Sequence[_Open], responses: Sequence[SeenResponse]) -> None:
+def _claim(group: Sequence[_Open], responses: Sequence[ModelResponse]) -> None:
     """Give the stretches of one witness, in its own order, the responses that only other witnesses saw."""
     group = sorted(
         (stretch for stretch in group if stretch.total.is_whole or not stretch.total.message_ids), key=_began
@@ -317,17 +300,12 @@ def _claim(group: Sequence[_Open], responses: Sequence[SeenResponse]) -> None:
         if group
         else []
     )
-    others.sort(key=lambda other: (other.first or 0.0, other.message_id or "", other.tokens or NOTHING))
-    both = [
-        (stretch, response)
-        for stretch in group
-        for response in stretch.itemised
-        if len(response.witnesses) > 1
-    ]
+    others.sort(key=lambda other: (_seconds(other.at) or 0.0, other.message_id or "", other.tokens or NOTHING))
+    both = [(stretch, response) for stretch in group for response in stretch.itemised if len(response.witnesses) > 1]
     agree = [
         stretch
         for stretch, response in both
-        if stretch.spans(response.first) and stretch.spans(response.last)
+        if stretch.spans(_seconds(response.at)) and stretch.spans(_seconds(response.last_at or response.at))
     ]
     if agree or not both:
         others = _claim_by_time(group, others)
@@ -337,27 +315,28 @@ def _claim(group: Sequence[_Open], responses: Sequence[SeenResponse]) -> None:
         _claim_by_room(group, others)
 
 
-def _claim_by_time(group: Sequence[_Open], others: Sequence[SeenResponse]) -> list[SeenResponse]:
+def _claim_by_time(group: Sequence[_Open], others: Sequence[ModelResponse]) -> list[ModelResponse]:
     """Assign responses to stretches by time. Returns the rest, which belongs to no stretch."""
     rest, calendar = [], _Calendar(group)
     for response in others:
-        fitting = calendar.spanning(response.first)
+        seconds = _seconds(response.at)
+        fitting = calendar.spanning(seconds)
         request = next((stretch for stretch in fitting if stretch.is_answered_by(response)), None)
         if request:
             request.claim(response)
         elif fitting := [stretch for stretch in fitting if not stretch.total.is_request]:
-            nearest = min(stretch.distance(response.first) for stretch in fitting)
-            near = [stretch for stretch in fitting if stretch.distance(response.first) == nearest]
+            nearest = min(stretch.distance(seconds) for stretch in fitting)
+            near = [stretch for stretch in fitting if stretch.distance(seconds) == nearest]
             next((stretch for stretch in near if stretch.has_room_for(response)), near[0]).claim(response)
         else:
             rest.append(response)
     return rest
 
 
-def _claim_by_room(group: Sequence[_Open], others: Sequence[SeenResponse]) -> None:
+def _claim_by_room(group: Sequence[_Open], others: Sequence[ModelResponse]) -> None:
     """Assign responses to stretches by size: a response that is exactly what a stretch has left belongs to it; then
     each goes to the first stretch that has room."""
-    by_tokens: dict[Tokens | None, deque[SeenResponse]] = {}
+    by_tokens: dict[Tokens | None, deque[ModelResponse]] = {}
     for response in others:
         by_tokens.setdefault(_without_hour(response.tokens), deque()).append(response)
     taken: set[int] = set()
@@ -369,11 +348,13 @@ def _claim_by_room(group: Sequence[_Open], others: Sequence[SeenResponse]) -> No
     partial = next((stretch for stretch in group if not stretch.total.is_whole), None)
     roomy = [stretch for stretch in group if not stretch.is_full]
     for response in (other for other in others if id(other) not in taken):
-        roomiest = next((stretch for stretch in roomy if stretch.has_room_for(response)), partial)
-        if roomiest:
-            roomiest.claim(response)
-            if roomiest.is_full and roomiest in roomy:
-                roomy.remove(roomiest)
+        fitting = next((stretch for stretch in roomy if stretch.has_room_for(response)), None)
+        if fitting:
+            fitting.claim(response)
+            if fitting.is_full:
+                roomy.remove(fitting)
+        elif partial:
+            partial.claim(response)
 
 
 def _without_hour(tokens: Tokens | None) -> Tokens | None:
@@ -389,9 +370,7 @@ def _name(model: str | None) -> str:
 
 
 def _seconds(time: datetime | None) -> float | None:
-    if time is None:
-        return None
-    return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
+    return None if time is None else utc(time).timestamp()
 
 
 def _plus(one: Tokens, two: Tokens) -> Tokens:
@@ -404,10 +383,4 @@ def _minus(one: Tokens, two: Tokens) -> Tokens:
 
 def _usage(left: Tokens) -> Usage:
     given, output, read, write, hour = (max(0, count) for count in left)
-    return Usage(
-        input_tokens=given,
-        output_tokens=output,
-        cache_read_tokens=read,
-        cache_write_tokens=write,
-        cache_write_1h_tokens=min(hour, write),
-    )
+    return Usage.from_counts(given, output, read, write, min(hour, write))

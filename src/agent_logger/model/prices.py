@@ -1,4 +1,4 @@
-"""What a response cost: rates from a dated snapshot that is part of the package. No network, no clock.
+"""The cost of a response, by rates from a dated snapshot in the package. No network, no clock.
 
 `prices.json` is written by `tools/refresh_prices.py`. Rates are whole picodollars per token, so that a sum is exact;
 it is rounded once, to a nanodollar a response.
@@ -8,7 +8,6 @@ A name is looked up as it is, then without what vendors, gateways and clients pu
 price is unknown.
 """
 
-import pkgutil
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -29,9 +28,7 @@ NO_USAGE = "no usage"
 STANDARD_WORDS = frozenset({"", "auto", "default", "on_demand", "standard"})
 
 
-Tokens = tuple[
-    int, int, int, int, int
-]  # input, output, cache read, cache write, and how much of that for an hour
+Tokens = tuple[int, int, int, int, int]  # input, output, cache read, cache write, and how much of that for an hour
 
 
 class _Band(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -47,7 +44,7 @@ class _Band(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 class Period(msgspec.Struct, frozen=True, array_like=True):
     since: str  # a day in UTC, or nothing: from the beginning
-    hours: str  # in UTC, `16:30-00:30`, or nothing: all day
+    hours: str  # UTC, `16:30-00:30`; empty: all day
     bands: tuple[_Band, ...]
 
     def holds(self, at: datetime) -> bool:
@@ -63,12 +60,14 @@ class _Snapshot(msgspec.Struct, frozen=True):
     date: str
     source: str
     makers: tuple[str, ...]
-    names: dict[str, dict[str, int]]  # by vendor; the number of a price list
-    models: list[dict[str, tuple[Period, ...]]]  # by tier; the last period that holds is the one
+    names: dict[str, dict[str, int]]  # the number of a price list, by vendor and name
+    models: list[dict[str, tuple[Period, ...]]]  # periods by tier; the last one that holds counts
 
 
 @cache
 def _snapshot() -> _Snapshot:
+    import pkgutil  # writers import this module, and few of them need a price
+
     return msgspec.json.decode(pkgutil.get_data(__name__, "prices.json") or b"", type=_Snapshot)
 
 
@@ -78,20 +77,26 @@ def price_date() -> str:
 
 
 def price(usage: Usage, model: str | None, at: datetime | None = None, tier: str | None = None) -> Cost:
-    """What a response cost by the list price of its day; `at` without a zone is UTC, and without `at` the snapshot's
-    day counts. `tier` is the vendor's word: `batch`, `flex`, `priority`.
+    """Return the cost of a response by the list price of its day. `at` without a zone is UTC; without `at`, the
+    snapshot's day counts. `tier` is the vendor's word: `batch`, `flex`, `priority`.
 
-    Unknown is `nano_usd=None`, with a reason. Not in it: fees for searches, audio, images, your own discounts.
+    An unknown cost is `nano_usd=None`, with a reason. Fees for searches, audio and images are not included, nor are
+    your own discounts.
     """
-    nano = nano_usd(usage.counts, model, at, tier)
-    if isinstance(nano, str):
-        return Cost(nano_usd=None, reason=nano)
-    return Cost(nano_usd=nano, price_date=price_date())
+    return cost_of(nano_usd(usage.counts, model, at, tier))
+
+
+def cost_of(nano: int | str) -> Cost:
+    """Build a cost from what `nano_usd` returns."""
+    return Cost(nano_usd=None, reason=nano) if isinstance(nano, str) else Cost(nano_usd=nano, price_date=price_date())
 
 
 def priced(turn: Turn) -> Turn:
-    """Set the cost of a turn, as every reader does; a turn that was not billed stays as it is. The turn is new and not
-    shared yet, so it is changed in place: a copy would take a tenth of the time to read a turn."""
+    """Set the cost of a turn, and return the turn. Every reader calls this. A turn that was not billed stays as it is.
+
+    The turn is changed in place, because it is new and nobody else has it yet; a copy would make reading a turn a tenth
+    slower.
+    """
     if not turn.is_billed:
         return turn
     cost = Cost(nano_usd=None, reason=NO_USAGE)
@@ -104,8 +109,8 @@ def priced(turn: Turn) -> Turn:
 def nano_usd(
     tokens: Tokens, model: str | None, at: datetime | None, tier: str | None, *, is_sum: bool = False
 ) -> int | str:
-    """Nanodollars, or the reason why they are unknown. A faster `price`, for callers that ask a million times.
-    `is_sum`: the tokens are of several requests, so their sum says nothing about the size of any of them."""
+    """Return nanodollars, or the reason why they are unknown. A faster `price`, for callers with a million responses.
+    `is_sum`: the tokens are those of several requests, so their sum says nothing about the size of any of them."""
     listed = _listed(model, tier)
     bands = listed if isinstance(listed, str) or isinstance(listed[0], _Band) else _bands(listed, at)
     if isinstance(bands, str):
@@ -155,7 +160,8 @@ def _listed(model: str | None, tier: str | None) -> tuple[_Band, ...] | tuple[Pe
 
 # ---------------------------------------------------------------- names
 
-VENDORS = {  # a name's own words for whose it is; what is not here names itself
+# Vendors by the prefix of a model's name. A prefix that is not here is the vendor's name.
+VENDORS = {
     "gemini": "google",
     "vertex_ai": "google",
     "google-vertex": "google",
@@ -174,7 +180,7 @@ BEDROCK = re.compile(
     r"(?:(?P<region>global|us|us-gov|eu|apac|au|ca|jp|sa)\.)?(?P<name>[a-z0-9]+\..+?)(?:-v\d+)?(?::\d+)?"
 )
 
-# What stands behind a name without making it another model: a date, `latest`, a preview's day, a client's context size.
+# Suffixes that do not make a name another model: a date, `latest`, a preview's day, a client's context size.
 TAIL = re.compile(
     r"(?:[-@]20\d{6}|[-@]20\d\d-\d\d-\d\d|-(?:preview-)?\d\d-\d\d|-(?:preview-)?\d\d-20\d\d|[-@]latest|@default"
     r"|-preview|-00\d|\[1m\])$"

@@ -29,19 +29,23 @@ class Struct(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Writer(Struct, frozen=True, kw_only=True):
+    """The process that writes a part."""
+
     pid: int
-    started: str  # when the process began to write; tells two uses of one pid apart
-    version: str  # of agent-logger
+    started: str  # when the process began to write: two processes may have the same pid
+    version: str  # the version of agent-logger
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type"):
-    """A line of a log. The first line of a part says which log and part it is, and who writes it."""
+    """A line of a log. The first line of a part says which log and part it is, who writes it, and which installation
+    began it."""
 
     v: int = msgspec.field(default_factory=lambda: VERSION)  # a factory, or omit_defaults would drop it
     log: str | None = None
     part: str | None = None
-    machine: str | None = None
+    machine: str | None = None  # an id that only its own installation can compute
     writer: Writer | None = None
+    mac: str | None = None  # proves with the installation's key who began the part, not what it holds
 
 
 class Redaction(Struct, frozen=True, kw_only=True):
@@ -61,8 +65,10 @@ PartReason = Literal["owned", "full", "sealed", "sync_failed", "no_locks", "link
 
 
 class Part(Record, frozen=True, kw_only=True, tag="part"):
+    """The first line of every part but the first: which one it is, and why it was begun."""
+
     ts: str
-    kind: str  # of the log
+    kind: str  # the kind of the log
     number: int
     reason: PartReason  # why it was begun; "verbatim": what follows may not carry the ids itself
     after: str | None = None  # the part that ends where this one begins; none: both were written at once
@@ -113,16 +119,16 @@ class Message(Struct, frozen=True, kw_only=True):
     parent_tool_use_id: str | None = None
     origin: Json = UNSET
     usage: Json = UNSET
-    model: str | None = None  # that answered; `<synthetic>`: none did
+    model: str | None = None  # the model that answered; `<synthetic>`: none did
     stop_reason: str | None = None  # none while the usage is that of the answer's beginning
-    error: str | None = None  # what kind of failure this message tells of
+    error: str | None = None  # the kind of failure that the message reports
     tool_use_result: Json = UNSET  # the client's own, structured form of a tool's result
     raw: str | None = None  # an output line that is not a message, or a message of an unknown type
     raw_encoding: Encoding | None = None
 
 
-# What the client said is new since its last result; the difference of two values of its counter; all of the counter,
-# which began with this exchange.
+# The sources of a cost: the client reports what is new since its last result; the difference of two values of its
+# counter; the whole counter, which began with this exchange.
 CostFrom = Literal["since_last_result", "difference", "own"]
 
 
@@ -137,14 +143,14 @@ class ExchangeStats(Struct, frozen=True, kw_only=True):
     tokens_out: int | None
     cache_creation: int | None
     cache_read: int | None
-    cost_usd: float | None  # of this exchange
-    cost_from: CostFrom | None = None  # how it was obtained
+    cost_usd: float | None  # the cost of this exchange
+    cost_from: CostFrom | None = None  # the source of the cost
     reported_total_cost_usd: float | None = None  # the client's counter, as it came
     reported_duration_api_ms: int | None = None  # likewise
     reported_model_usage: Json = UNSET  # likewise
     # The counters hold an earlier history that is not known here: no difference can be computed.
     inherited: bool = False
-    model_usage: Json = UNSET  # by model, sub-agents and side requests included
+    model_usage: Json = UNSET  # usage by model, sub-agents and side requests included
     cache_creation_1h: int | None = None  # part of `cache_creation`
     is_error: bool | None = None  # whether the exchange failed; one that did may have the subtype `success`
     subtype: str | None = None
@@ -156,11 +162,15 @@ class ExchangeStats(Struct, frozen=True, kw_only=True):
 
 
 class Exit(Struct, frozen=True, kw_only=True):
+    """How the process of a run ended."""
+
     status: int | None
     signal: int | None
 
 
 class Tokens(Struct, frozen=True, kw_only=True):
+    """Sums of tokens, by kind."""
+
     input: int
     output: int
     cache_creation: int
@@ -172,7 +182,7 @@ class SystemPrompt(Struct, frozen=True, kw_only=True):
     recognised."""
 
     form: str  # the option that gave it
-    hmac: str | None  # none if its file could not be read
+    hmac: str | None  # none if the file could not be read
 
 
 class SessionStart(Record, frozen=True, kw_only=True, tag="session_start"):
@@ -185,8 +195,8 @@ class SessionStart(Record, frozen=True, kw_only=True, tag="session_start"):
     tools_available: list[str] | None
     permission_mode: str | None
     witness: Literal["sdk", "run"] | None = None
-    init: Json = UNSET  # what the client said of itself at its start
-    context: Json = UNSET  # which instructions and settings applied
+    init: Json = UNSET  # what the client reports about itself when it starts
+    context: Json = UNSET  # the instructions and settings that applied
     agent: str | None = None  # claude-code, codex, ...
     argv: list[str] | None = None
     system_prompt: list[SystemPrompt] | None = None
@@ -214,7 +224,7 @@ class ExchangeRecord(Record, frozen=True, kw_only=True, tag="exchange"):
     end_reason: EndReason | None = None
     exit: Exit | None = None
     messages_file: str | None = None  # holds `messages`, one a line, when they are too many for a line
-    file_bytes: int | None = None  # how long that file is
+    file_bytes: int | None = None  # the size of that file
     redactions: list[Redaction] | None = None
 
 
@@ -227,7 +237,7 @@ class SessionEnd(Record, frozen=True, kw_only=True, tag="session_end"):
     total_duration_ms: int
     total_duration_api_ms: int
     total_cost_usd: float | None
-    total_tokens: Tokens | None  # of the last exchange
+    total_tokens: Tokens | None  # the tokens of the last exchange
     tools_used: dict[str, int]
     billed_tokens: Tokens | None = None  # each response once, sub-agents included
     context_tokens: int | None = None
@@ -236,6 +246,8 @@ class SessionEnd(Record, frozen=True, kw_only=True, tag="session_end"):
 
 
 class Resume(Record, frozen=True, kw_only=True, tag="resume"):
+    """The session continues here, in the same log."""
+
     session_id: str | None
     ts: str
     resumed_from: str | None = None
@@ -265,27 +277,38 @@ class LiveMessage(Record, frozen=True, kw_only=True, tag="live_message"):
 
 # ---------------------------------------------------------------- wire logs
 
-Headers = dict[str, str | list[str]]  # in wire order and case; a repeated name has a list
+Headers = dict[str, str | list[str]]  # wire order and case; a repeated name has a list
 
 
 class Identity(Struct, frozen=True, kw_only=True):
+    """How it is known which session a call belongs to."""
+
     id: str | None
     source: str
     confidence: str
     candidates: list[str] | None = None  # all sessions that it could have been, the one taken first
 
+    @property
+    def session(self) -> str | None:
+        """The client's id, if it names one session only."""
+        return None if self.confidence == "ambiguous" else self.id
+
 
 class Timing(Struct, frozen=True, kw_only=True):
+    """Milliseconds from the request to the first byte of the answer and to its last."""
+
     ttfb_ms: float | None
     total_ms: float | None
 
 
 class Chunk(Struct, frozen=True, kw_only=True):
-    delta_ms: float  # since the previous chunk, monotonic
+    """A piece of a streamed answer, as it arrived."""
+
+    delta_ms: float  # time since the previous chunk, monotonic
     ts: str | None = None
     raw: str | None = None
     raw_encoding: Encoding | None = None
-    bytes: int | None = None  # in place of `raw` when the stream is in `body_file`
+    bytes: int | None = None  # instead of `raw`, when the stream is in `body_file`
 
 
 class Stored(Struct, frozen=True, kw_only=True):
@@ -296,6 +319,8 @@ class Stored(Struct, frozen=True, kw_only=True):
 
 
 class WireStart(Record, frozen=True, kw_only=True, tag="session_start"):
+    """The first line of a wire log: whose session it is, and which model API it calls."""
+
     ts: str
     provider: str
     upstream: str
@@ -305,6 +330,8 @@ class WireStart(Record, frozen=True, kw_only=True, tag="session_start"):
 
 
 class Request(Record, frozen=True, kw_only=True, tag="request"):
+    """A request as the client sent it, with credentials taken out."""
+
     ts: str
     seq: int
     method: str
@@ -315,21 +342,23 @@ class Request(Record, frozen=True, kw_only=True, tag="request"):
     call: str | None = None
     thread: str | None = None
     kind: str | None = None
-    identity: Identity | None = None  # of this call, where `session_start` does not say the same
+    identity: Identity | None = None  # the identity of this call, where it differs from `session_start`
     bytes: int | None = None
     body_hmac: str | None = None
     body_encoding: Encoding | None = None
     body_file: str | None = None
-    file_bytes: int | None = None  # how long that file is
+    file_bytes: int | None = None  # the size of that file
     recoded: bool = False
     original: Stored | None = None
     retry_of: int | None = None
     deflated: bool = False  # the body is a message of a WebSocket, still compressed
     redactions: list[Redaction] | None = None
     transport: Literal["http", "websocket"] | None = None
+    # How the client reached the proxy: as its proxy, by `CONNECT`; otherwise, by a base URL.
+    door: Literal["forward"] | None = None
     frame: str | None = None
     head: list[str] | None = None
-    head_bytes: int | None = None  # how long the head was, where a refused request is cut
+    head_bytes: int | None = None  # the size of the head, where a refused request is cut
 
 
 class Response(Record, frozen=True, kw_only=True, tag="response"):
@@ -355,7 +384,7 @@ class Response(Record, frozen=True, kw_only=True, tag="response"):
     body_hmac: str | None = None
     body_encoding: Encoding | None = None
     body_file: str | None = None
-    file_bytes: int | None = None  # how long that file is
+    file_bytes: int | None = None  # the size of that file
     recoded: bool = False
     original: Stored | None = None
     deflated: list[int] | None = None  # the places of chunks that are messages, still compressed
@@ -377,11 +406,13 @@ class Refusals(Record, frozen=True, kw_only=True, tag="refusals"):
     ts: str
     since: str
     count: int
-    statuses: dict[str, int]  # how many of them were answered with which
+    statuses: dict[str, int]  # the number of requests by the status of the answer
     frame: str | None = None
 
 
 class Fork(Record, frozen=True, kw_only=True, tag="fork"):
+    """The call of another session from which this one continues."""
+
     ts: str
     from_seq: int
     parent_session: str
@@ -390,6 +421,8 @@ class Fork(Record, frozen=True, kw_only=True, tag="fork"):
 
 
 class Rewrite(Record, frozen=True, kw_only=True, tag="rewrite"):
+    """The history was replaced before this call, by a compaction or by the client."""
+
     ts: str
     seq: int
     reason: str
@@ -399,6 +432,8 @@ class Rewrite(Record, frozen=True, kw_only=True, tag="rewrite"):
 
 
 class SessionHeader(Record, frozen=True, kw_only=True, tag="session_header"):
+    """The first line of a transcript: whose session it is."""
+
     id: str
     created: str
     cwd: str | None
@@ -407,13 +442,13 @@ class SessionHeader(Record, frozen=True, kw_only=True, tag="session_header"):
     agent: str | None
     model: str | None
     version: str | None
-    subpath: str | None = None  # of what lies below a session: `subagents/agent-<id>`
+    subpath: str | None = None  # the place of a file below its session: `subagents/agent-<id>`
 
 
 class Verbatim(Record, frozen=True, kw_only=True, tag="verbatim"):
     """A line from outside whose type is one of ours: without this, it would be read as ours."""
 
-    line: str  # its JSON
+    line: str  # the line as JSON
 
 
 # ---------------------------------------------------------------- hooks
@@ -424,11 +459,11 @@ class Hook(Record, frozen=True, kw_only=True, tag="hook"):
 
     ts: str
     input: Json = UNSET
-    raw: str | None = None  # in place of it, if it is no JSON object
+    raw: str | None = None  # the text instead, if it is no JSON object
     raw_encoding: Encoding | None = None
-    bytes: int | None = None  # that came, where only the beginning was kept
+    bytes: int | None = None  # the size of the event, where only the beginning was stored
     redactions: list[Redaction] | None = None
-    context: Json = UNSET  # which instructions and settings applied when the session began
+    context: Json = UNSET  # the instructions and settings that applied when the session began
 
 
 class Unknown(msgspec.Struct, frozen=True):
@@ -451,6 +486,7 @@ KINDS: Mapping[Kind, tuple[type[Record], ...]] = {
 
 
 def tag(record: type[Record] | Record) -> str:
+    """Return the `type` that lines of this record have."""
     return str(record.__struct_config__.tag)
 
 
@@ -466,9 +502,7 @@ def encode(record: AnyRecord) -> bytes:
     try:
         return _encoder.encode(record)
     except UnicodeEncodeError:  # half a character, which agents do cut out of texts; JSON can say it in ASCII
-        return json.dumps(msgspec.to_builtins(record, enc_hook=_parsed), separators=(",", ":")).encode(
-            "ascii"
-        )
+        return json.dumps(msgspec.to_builtins(record, enc_hook=_parsed), separators=(",", ":")).encode("ascii")
 
 
 def encode_line(record: Record) -> bytes:
@@ -491,9 +525,7 @@ class _Head(msgspec.Struct):
 
 
 _head = msgspec.json.Decoder(_Head)
-_decoders = {
-    kind: {tag(record): msgspec.json.Decoder(record) for record in records} for kind, records in KINDS.items()
-}
+_decoders = {kind: {tag(record): msgspec.json.Decoder(record) for record in records} for kind, records in KINDS.items()}
 
 
 def decode(line: bytes, kind: Kind) -> AnyRecord:
@@ -560,7 +592,8 @@ def _lift_0(line: dict[str, Any]) -> dict[str, Any]:
     return line
 
 
-LIFTS: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]] = {0: _lift_0}  # from version n to n + 1
+# The function for n lifts a record from version n to n + 1.
+LIFTS: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]] = {0: _lift_0}
 
 
 def _lifted(line: bytes, version: int) -> bytes:
@@ -582,4 +615,5 @@ def as_text(data: bytes) -> tuple[str, Encoding | None]:
 
 
 def as_bytes(text: str, encoding: Encoding | None) -> bytes:
+    """Return the bytes that `as_text` turned into a text."""
     return base64.b64decode(text) if encoding == "base64" else text.encode("utf-8")

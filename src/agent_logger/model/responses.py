@@ -1,19 +1,29 @@
-"""What models are paid for: a row per response that files report, as the ledger takes it from every reader."""
+"""The responses of models that are billed: one type, from every reader to the ledger."""
 
-from datetime import datetime
+from datetime import UTC, datetime
+from typing import Literal
 
 import msgspec
 
-from agent_logger.model.session import MAIN, SYNTHETIC, ClientTotal, Usage, Witness
+from agent_logger.model.prices import Tokens
+from agent_logger.model.session import SYNTHETIC, ClientTotal, Usage, Witness
+
+ResponseMatch = Literal["message id", "request id", "time", "order", "result"]  # the most certain first
+TRANSCRIPT: frozenset[Witness] = frozenset({"transcript"})
+
+EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
+LATEST = datetime(9980, 1, 1, tzinfo=UTC)  # near the year 9999 zones cannot be computed
+MOST_TOKENS = 1 << 60  # more is damage
 
 
-class ModelResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):  # quicker to make than a dataclass
-    """A response of a model, once per source: the lines that a client splits it into are one row.
+class ModelResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_like=True):
+    """A response of a model, from its reader to its row in the ledger. The lines that a client splits it into are one.
 
-    Copies in other sources, which forks and resumed sessions make, are rows of their own with the same `message_id`.
+    Copies in other sources, which forks and resumed sessions make, have the same `message_id`. The ledger merges them
+    into one: then `witnesses`, `copies`, `joined_by` and `last_at` speak of all of them.
     """
 
-    family: str  # whose ids these are: anthropic, openai, gemini
+    family: str  # the vendor of the ids: anthropic, openai, gemini
     message_id: str | None = None
     request_id: str | None = None
     model: str | None
@@ -24,9 +34,13 @@ class ModelResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):  # qui
     project: str | None
     agent: str
     thread: str
-    final: bool = True  # it came to its end; else `usage` may be what was known when it began
+    # Whether the response has ended; otherwise `usage` may be that of its beginning.
+    final: bool = True
     reported_cost_usd: float | None = None  # the client's own price
-    witness: Witness = "transcript"
+    witnesses: frozenset[Witness] = TRANSCRIPT
+    copies: int = 1  # 0: what a client counts beyond all known responses
+    joined_by: ResponseMatch | None = None  # how copies were recognised, by the least certain way
+    last_at: datetime | None = None  # the time of the latest copy
 
     @property
     def is_synthetic(self) -> bool:
@@ -34,12 +48,41 @@ class ModelResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):  # qui
         return self.model == SYNTHETIC
 
     @property
-    def is_sidechain(self) -> bool:
-        return self.thread != MAIN
+    def tokens(self) -> Tokens | None:
+        return self.usage.counts if self.usage else None
+
+
+def countable(response: ModelResponse) -> ModelResponse:
+    """Return the response with a time that can be compared and counts that can be added; None where it has no such."""
+    at, usage = countable_time(response.at), countable_usage(response.usage)
+    if at is response.at and usage is response.usage:
+        return response
+    return msgspec.structs.replace(response, at=at, usage=usage)
+
+
+def countable_time(at: datetime | None) -> datetime | None:
+    if at is None:
+        return None
+    time = utc(at)
+    return time if EARLIEST <= time < LATEST else None
+
+
+def utc(time: datetime) -> datetime:
+    """Return the time with a zone, so that it can be compared with others."""
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+def countable_usage(usage: Usage | None) -> Usage | None:
+    if usage is None:
+        return None
+    given, output, read, write, hour = counts = usage.counts
+    if 0 <= given | output | read | write | hour < MOST_TOKENS:  # nearly every usage
+        return usage
+    return usage if -MOST_TOKENS < min(counts) <= max(counts) < MOST_TOKENS else None
 
 
 class ReportedTotal(msgspec.Struct, frozen=True, kw_only=True):
-    """What a client says a stretch of a session took in all, once per source."""
+    """The total usage that a client reports for a stretch of a session, once per source."""
 
     session: str
     project: str | None

@@ -17,21 +17,26 @@ BlockKind = Literal["text", "thinking", "tool_use", "tool_result", "image", "oth
 ToolKind = Literal["read", "write", "edit", "shell", "search", "fetch", "agent", "mcp", "other"]
 JoinedBy = Literal["message id", "request id", "tool call", "order"]
 
-TOLD_EARLY: frozenset[Witness] = frozenset({"sdk", "run"})  # of a response, before it has come to its end
+# The witnesses that report a response when it begins, with the usage that is known then.
+TOLD_EARLY: frozenset[Witness] = frozenset({"sdk", "run"})
 MAIN = "main"
 SIDE = "side"
-AGENT = "agent:"  # before the id of a sub-agent
-LOST = "lost"  # how an exchange ended: nobody knows any more
+AGENT_PREFIX = "agent:"  # the thread of a sub-agent is this and its id
+LOST = "lost"  # the end of an exchange of which nobody knows how it ended
 SYNTHETIC = "<synthetic>"  # the model of what a client says in the model's name
 
 
 class Model(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The base of these types. They are no dataclasses, which take several times as long to make, and a folder of
-    sessions holds many. `msgspec.structs.replace` makes a changed copy."""
+    """The base of these types. They are structs because a folder of sessions has many of them, and making a dataclass
+    takes several times as long. `msgspec.structs.replace` makes a changed copy."""
 
 
 class Usage(Model, frozen=True, kw_only=True, gc=False):
-    """Tokens as they are billed. `input_tokens` leaves out what came from the cache or went into it."""
+    """Tokens as they are billed.
+
+    `input_tokens` leaves out what came from the cache or went into it; `cache_write_1h_tokens` is a part of
+    `cache_write_tokens`.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -40,7 +45,8 @@ class Usage(Model, frozen=True, kw_only=True, gc=False):
     cache_write_1h_tokens: int = 0  # part of cache_write_tokens
 
     def __add__(self, other: Self) -> "Usage":
-        return Usage(  # by name: sums over many thousand responses are made of this
+        # The fields are written out, because sums over many thousand responses are made here.
+        return Usage(
             input_tokens=self.input_tokens + other.input_tokens,
             output_tokens=self.output_tokens + other.output_tokens,
             cache_read_tokens=self.cache_read_tokens + other.cache_read_tokens,
@@ -51,6 +57,17 @@ class Usage(Model, frozen=True, kw_only=True, gc=False):
     def __sub__(self, other: Self) -> "Usage":
         """Subtract an earlier counter: what was used since `other`, for clients that report a running total."""
         return Usage(**{name: getattr(self, name) - getattr(other, name) for name in self.__struct_fields__})
+
+    @classmethod
+    def from_counts(cls, given: int, output: int, read: int, write: int, hour: int) -> "Usage":
+        """Build a usage from its counts, in the order of the fields."""
+        return Usage(
+            input_tokens=given,
+            output_tokens=output,
+            cache_read_tokens=read,
+            cache_write_tokens=write,
+            cache_write_1h_tokens=hour,
+        )
 
     @property
     def counts(self) -> tuple[int, int, int, int, int]:
@@ -65,24 +82,29 @@ class Usage(Model, frozen=True, kw_only=True, gc=False):
 
     @property
     def context_tokens(self) -> int:
-        """How much the model was given to read."""
+        """The tokens that the model was given to read."""
         return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
 
 
 class Cost(Model, frozen=True, kw_only=True, gc=False):
-    """Dollars in integers. `None` is unknown, with the reason, and never counts as nothing."""
+    """A cost in billionths of a dollar, `nano_usd`; `usd` is the same in dollars.
+
+    `None` is unknown, with the `reason`, and never counts as nothing. `price_date` is the day of the price.
+    """
 
     nano_usd: int | None
     price_date: str | None = None
     reason: str | None = None
-    unpriced: int = 0  # responses that this sum does not hold, for their price is not known
+    unpriced: int = 0  # responses that are not in this sum, because their price is unknown
 
     @property
     def usd(self) -> float | None:
+        """The cost in dollars; None if no price is known."""
         return None if self.nano_usd is None else self.nano_usd / 1e9
 
     @staticmethod
     def total(costs: Iterable["Cost"]) -> "Cost":
+        """Return the sum of costs. Those that are not known are counted in `unpriced`."""
         costs = list(costs)
         amounts = [cost.nano_usd for cost in costs if cost.nano_usd is not None]
         return Cost(
@@ -94,10 +116,10 @@ class Cost(Model, frozen=True, kw_only=True, gc=False):
 
 
 class Block(Model, frozen=True, kw_only=True, gc=False):
-    """A piece of a turn, or of the answer its tool calls got."""
+    """A piece of a turn, or of the answer its tool calls got: a text, a thought, a tool use, its result, an image."""
 
     kind: BlockKind
-    text: str = ""  # to read: the text, the thought, the result's output
+    text: str = ""  # the text to read: an answer, a thought, the output of a tool
     id: str | None = None  # a tool call's id, on the use and on its result
     name: str | None = None  # the tool's
     input: Any = None  # the tool's, as the model wrote it
@@ -122,7 +144,7 @@ class ToolCall(Model, frozen=True, kw_only=True, gc=False):
 
 
 class Difference(Model, frozen=True, kw_only=True, gc=False):
-    """What a witness says of a turn that differs from what the turn says."""
+    """A value that a witness reports for a turn, and that differs from the turn's."""
 
     field: Literal["usage", "model", "text"]
     witness: Witness
@@ -130,7 +152,11 @@ class Difference(Model, frozen=True, kw_only=True, gc=False):
 
 
 class Turn(Model, frozen=True, kw_only=True, gc=False):
-    """A model response, and the results of the tools it called."""
+    """A model response, and the results of the tools it called.
+
+    `blocks` are its pieces, in order; `usage` are the tokens that were billed for it, `cost` their price. `thread` is
+    `main`, `agent:<id>` for a sub-agent, or `side`. `witnesses` saw it, and `differences` say where they disagree.
+    """
 
     message_id: str | None
     request_id: str | None = None
@@ -146,15 +172,12 @@ class Turn(Model, frozen=True, kw_only=True, gc=False):
     ended: datetime | None = None
     witnesses: frozenset[Witness] = frozenset()
     complete: bool = True
-    error: str | None = (
-        None  # what the API sent in place of the rest of the answer; not billed unless it has a usage
-    )
-    is_sum: bool = False  # `usage` is that of the whole exchange: its client does not tell more
-    joined_by: JoinedBy | None = None  # how several witnesses' copies were known; `order` is a guess
+    # The error that the API sent instead of the rest of the answer. The turn is not billed unless it has a usage.
+    error: str | None = None
+    is_sum: bool = False  # `usage` is that of the whole exchange: the client reports nothing else
+    joined_by: JoinedBy | None = None  # how the copies of several witnesses were matched; `order` is a guess
     differences: Sequence[Difference] = ()
-    counted_in: str | None = (
-        None  # the session that it counts in, if that is another: this one is a fork of it
-    )
+    counted_in: str | None = None  # the session in which the turn counts, if this session is a fork of it
 
     @property
     def is_synthetic(self) -> bool:
@@ -177,11 +200,12 @@ class Turn(Model, frozen=True, kw_only=True, gc=False):
     def is_final(self) -> bool:
         """Whether `usage` is what was billed in the end. An SDK, or a run, reports what is known when a response
         begins, unless it also reports how the response ended."""
-        told_early = bool(self.witnesses) and self.witnesses <= TOLD_EARLY
-        return self.complete and not (told_early and self.usage and self.stop_reason is None)
+        is_early = bool(self.witnesses) and self.witnesses <= TOLD_EARLY
+        return self.complete and not (is_early and self.usage and self.stop_reason is None)
 
     @property
     def tool_calls(self) -> list[ToolCall]:
+        """The tools that the response called, each with its result."""
         uses, results = [], []
         for block in self.blocks:
             if block.kind == "tool_use":
@@ -213,19 +237,19 @@ class Turn(Model, frozen=True, kw_only=True, gc=False):
 
 class ModelTotal(Model, frozen=True, kw_only=True, gc=False):
     model: str | None
-    usage: Usage | None  # none: it took something, and nobody knows how much
+    usage: Usage | None  # none: tokens were used, and nobody knows how many
 
 
 class ClientTotal(Model, frozen=True, kw_only=True, gc=False):
-    """What a client says a stretch of a session took in all: an exchange, as a rule, by its result."""
+    """The total usage that a client reports for a stretch of a session: as a rule, for an exchange, in its result."""
 
     witness: Witness
     models: tuple[ModelTotal, ...]
     started: datetime | None = None
     ended: datetime | None = None
-    message_ids: tuple[str, ...] = ()  # of the responses in it that this witness got
-    is_whole: bool = True  # with sub-agents and side calls; else the main thread alone
-    exchange: int | None = None  # its number, if it is one
+    message_ids: tuple[str, ...] = ()  # the ids of its responses that this witness saw
+    is_whole: bool = True  # sub-agents and side calls included; false: the main thread alone
+    exchange: int | None = None  # the number of the exchange, if the stretch is one
 
     @property
     def is_request(self) -> bool:
@@ -236,7 +260,7 @@ class ClientTotal(Model, frozen=True, kw_only=True, gc=False):
 
 
 class NotItemised(Model, frozen=True, kw_only=True, gc=False):
-    """What a client's total has of one model beyond the responses that any witness reports."""
+    """The usage of one model in a client's total beyond the responses that any witness reports."""
 
     model: str | None
     usage: Usage | None
@@ -246,34 +270,40 @@ class NotItemised(Model, frozen=True, kw_only=True, gc=False):
 
 
 class Exchange(Model, frozen=True, kw_only=True, gc=False):
-    """A user input and all that follows until the agent yields."""
+    """A user input and all that follows until the agent waits for the next one.
+
+    `complete` is false if it ended otherwise; `end_reason` then says how. `origin` is who began it, if that was not a
+    person.
+    """
 
     number: int
     started: datetime | None = None
     ended: datetime | None = None
     user_input: str | None = None
-    origin: str | None = None  # who began it, when it was not a person
+    origin: str | None = None  # who began the exchange, if not a person
     turns: Sequence[Turn] = ()
     complete: bool = True
     end_reason: str | None = None
-    printed: str | None = None  # by a run, where that is all that is known of it: no turns
-    left: bool = (
-        False  # the conversation went on from before it: it was taken back, or two wrote into one file
-    )
+    printed: str | None = None  # the output of a run that has no turns
+    # Whether the conversation continued from a point before this exchange: the user took the exchange back, or two
+    # processes wrote into one file.
+    left: bool = False
 
     @property
     def usage(self) -> Usage:
+        """The tokens that were billed in the exchange, each response once."""
         return _billed(self.turns)
 
     @property
     def cost(self) -> Cost:
+        """The cost of the exchange."""
         return _cost(self.turns)
 
 
 class SubAgent(Model, frozen=True, kw_only=True, gc=False):
     """An agent that another one started, by a tool call."""
 
-    thread: str  # its turns'
+    thread: str  # the thread of its turns
     parent_thread: str = MAIN
     tool_use_id: str | None = None  # the call that started it, if that is known
     kind: str | None = None  # the client's word for what it is good at
@@ -307,11 +337,16 @@ class Inherited(Model, frozen=True, kw_only=True, gc=False):
     turns: int
     usage: Usage
     cost: Cost
-    counted_in: Sequence[str]  # their ids
+    counted_in: Sequence[str]  # the ids of these sessions
 
 
 class Session(Model, frozen=True, kw_only=True, gc=False):
-    """A conversation with an agent. A fork begins with turns of another session: `inherited`, where that is known."""
+    """A conversation with an agent, as one witness or all of them have it.
+
+    It consists of `exchanges`, each a user input and the `turns` that answer it; `side_turns` are outside of them.
+    `agents` are its sub-agents, `parent` is the session that it was forked from. A fork begins with turns of another
+    session: `inherited`, where that is known.
+    """
 
     id: str
     agent: str | None = None
@@ -325,18 +360,19 @@ class Session(Model, frozen=True, kw_only=True, gc=False):
     agents: Sequence[SubAgent] = ()
     prompts_only: bool = False  # the agent's file is gone; its history has what was typed
     main_missing: bool = False  # the session's main file is gone; the files of its sub-agents are left
-    reported_cost_usd: float | None = None  # what the client says that all of it cost
+    reported_cost_usd: float | None = None  # the cost of the whole session, as the client reports it
     hooked: bool = False  # hooks of its agent reported it
-    end_reason: str | None = None  # as they reported it: `clear`, `logout`, `prompt_input_exit`, ...
+    end_reason: str | None = None  # the reason that hooks reported: `clear`, `logout`, `prompt_input_exit`, ...
     compactions: Sequence[Compaction] = ()
-    context_files: Sequence[ContextFile] = ()  # which instructions and settings applied, where that was noted
-    inherited: Inherited | None = None  # what came before the fork; none: nothing, or it is not known
+    context_files: Sequence[ContextFile] = ()  # the instructions and settings that applied, where they were recorded
+    inherited: Inherited | None = None  # the part before the fork; none: there is none, or it is unknown
     totals: Sequence[ClientTotal] = ()
     not_itemised: Sequence[NotItemised] = ()
-    damaged_lines: int = 0  # of its files, as the catalog counts them: they are left out
+    damaged_lines: int = 0  # lines of its files that could not be read, as the catalog counts them
 
     @property
     def turns(self) -> list[Turn]:
+        """All turns: those of the exchanges, then side calls, such as titles."""
         return [turn for exchange in self.exchanges for turn in exchange.turns] + list(self.side_turns)
 
     @property
@@ -346,20 +382,23 @@ class Session(Model, frozen=True, kw_only=True, gc=False):
 
     @property
     def threads(self) -> list[str]:
+        """The threads in the order of their first turn: `main`, `agent:<id>` for a sub-agent, `side`."""
         return list(dict.fromkeys(turn.thread for turn in self.turns))
 
     @property
     def tool_calls(self) -> list[ToolCall]:
+        """The tool calls of all turns, in order."""
         return [call for turn in self.turns for call in turn.tool_calls]
 
     @property
     def files(self) -> list[str]:
         """Paths that tools were given, in the order of their first use."""
-        paths = (path for call in self.tool_calls for path in _paths(call.input))
+        paths = (path for call in self.tool_calls for path in paths_in(call.input))
         return list(dict.fromkeys(paths))
 
     @property
     def witnesses(self) -> frozenset[Witness]:
+        """The witnesses that saw the session: `transcript`, `sdk`, `run`, `wire`, `hook`."""
         hooks: frozenset[Witness] = frozenset({"hook"}) if self.hooked else frozenset()
         return hooks.union(*(turn.witnesses for turn in self.turns))
 
@@ -367,23 +406,24 @@ class Session(Model, frozen=True, kw_only=True, gc=False):
     def usage(self) -> Usage:
         """The tokens that were billed, sub-agents and side calls included, each response once; of a fork, those after
         it."""
-        return sum(
-            (remainder.usage for remainder in self.not_itemised if remainder.usage), _billed(self.own_turns)
-        )
+        return sum((remainder.usage for remainder in self.not_itemised if remainder.usage), _billed(self.own_turns))
 
     @property
     def cost(self) -> Cost:
+        """The cost of what was billed, as `usage` counts it."""
         return Cost.total(
             [_cost(self.own_turns), *(remainder.cost for remainder in self.not_itemised if remainder.cost)]
         )
 
     @property
     def context_tokens(self) -> int | None:
+        """The tokens that the model read for its last response on the main thread; None if that is not known."""
         sizes = self._context_sizes()
         return sizes[-1] if sizes else None
 
     @property
     def peak_context_tokens(self) -> int | None:
+        """The most tokens that the model read for a response on the main thread; None if that is not known."""
         return max(self._context_sizes(), default=None)
 
     def _context_sizes(self) -> list[int]:
@@ -392,10 +432,7 @@ class Session(Model, frozen=True, kw_only=True, gc=False):
 
 def _unique(turns: Iterable[Turn]) -> list[Turn]:
     """The turns with each response once: a later copy of a message id is the more final one."""
-    unique: dict[object, Turn] = {}
-    for turn in turns:
-        unique[turn.message_id or id(turn)] = turn
-    return list(unique.values())
+    return list({turn.message_id or id(turn): turn for turn in turns}.values())
 
 
 def _billed(turns: Iterable[Turn]) -> Usage:
@@ -409,22 +446,22 @@ def _cost(turns: Iterable[Turn]) -> Cost:
 PATH_KEYS = ("file_path", "path", "notebook_path", "filePath", "absolute_path")
 
 
-def _paths(tool_input: Any) -> list[str]:
+def paths_in(tool_input: Any) -> list[str]:
+    """Return the paths that a tool was given."""
     if not isinstance(tool_input, Mapping):
         return []
     return [path for key in PATH_KEYS if isinstance(path := tool_input.get(key), str)]
 
 
-# The names of the agents' own tools, lower case: Claude Code's, Codex's, Gemini CLI's, opencode's, and those of common
-# editors. A name with `mcp__` in front is its server's.
+# The names of the agents' own tools, lower case, and those of common editors. A name with `mcp__` in front is its
+# server's.
 TOOL_KINDS: Mapping[ToolKind, frozenset[str]] = {
-    "read": frozenset(
-        {"read", "read_file", "read_many_files", "view", "view_file", "view_image", "notebookread"}
-    ),
+    "read": frozenset({"read", "read_file", "read_many_files", "view", "view_file", "view_image", "notebookread"})
+    | {"read_files"},
     "write": frozenset({"write", "write_file", "write_to_file", "create", "create_file"}),
     "edit": frozenset(
         {"edit", "edit_file", "multiedit", "notebookedit", "apply_patch", "replace", "patch", "str_replace"}
-        | {"str_replace_editor", "str_replace_based_edit_tool"}
+        | {"str_replace_editor", "str_replace_based_edit_tool", "search_replace"}
     ),
     "shell": frozenset(
         {
@@ -433,7 +470,9 @@ TOOL_KINDS: Mapping[ToolKind, frozenset[str]] = {
             "exec_command",
             "local_shell",
             "local_shell_call",
+            "run_commands",
             "run_shell_command",
+            "run_terminal_command",
             "bashoutput",
         }
         | {
@@ -444,6 +483,8 @@ TOOL_KINDS: Mapping[ToolKind, frozenset[str]] = {
             "list_background_processes",
             "read_background_output",
         }
+        | {"read_bash", "write_bash", "stop_bash", "list_bash"}
+        | {"powershell", "read_powershell", "write_powershell", "stop_powershell", "list_powershell"}
     ),
     "search": frozenset(
         {
@@ -455,14 +496,18 @@ TOOL_KINDS: Mapping[ToolKind, frozenset[str]] = {
             "list_directory",
             "lsp",
             "search_file_content",
+            "tree",
             "grep_search",
         }
         | {"websearch", "web_search", "google_web_search", "codesearch", "toolsearch"}
+        | {"search_codebase"}
     ),
-    "fetch": frozenset({"webfetch", "web_fetch", "fetch"}),
+    "fetch": frozenset({"webfetch", "web_fetch", "fetch", "fetchurl"}),
     "agent": frozenset(
-        {"agent", "task", "invoke_agent", "listagents", "sendmessage", "workflow"}
+        {"agent", "task", "delegate", "invoke_agent", "listagents", "sendmessage", "workflow"}
         | {"spawn_agent", "wait_agent", "send_input", "resume_agent", "close_agent"}
+        | {"read_agent", "write_agent", "list_agents"}
+        | {"agentswarm", "spawn_subagent", "get_command_or_subagent_output", "kill_command_or_subagent"}
     ),
     "mcp": frozenset({"listmcpresourcestool", "readmcpresourcetool"}),
 }

@@ -81,7 +81,7 @@ class _Deflate:
             self.complete = self._stream.eof
             data = self._stream.unused_data
         if self.complete and data:
-            raise DecodeError("bytes behind the end")
+            raise DecodeError("bytes after the end")
 
 
 def _is_zlib(head: bytes) -> bool:
@@ -97,7 +97,7 @@ class _Brotli:
 
     def pieces(self, data: bytes) -> Iterator[bytes]:
         if self._stream.is_finished():
-            raise DecodeError("bytes behind the end")
+            raise DecodeError("bytes after the end")
         self.complete = False
         # Also when it "can accept more data" it may hold output back: it is asked until nothing comes.
         while piece := self._stream.process(data, output_buffer_limit=_PIECE_BYTES):
@@ -160,10 +160,6 @@ class Decoder:
             raise DecodeError(self._damage, b"".join(decoded)) from error
         return b"".join(decoded)
 
-    def finish(self) -> bytes:
-        """Return what only the end of the body reveals. Then `complete` is final."""
-        return b""  # every stage gives all it has with each `feed`
-
     def _undo(self, number: int, data: bytes) -> Iterator[bytes]:
         if number == len(self._stages):
             yield data
@@ -198,7 +194,7 @@ def decode(data: bytes, content_encoding: str, limit: int = LIMIT_BYTES) -> byte
     """
     whole = _supported(content_encoding, limit)
     try:
-        return whole.feed(data) + whole.finish()
+        return whole.feed(data)
     except DecodeError as error:
         raise DecodeError(str(error), _before_damage(data, content_encoding, limit)) from error
 
@@ -225,7 +221,7 @@ def _before_damage(data: bytes, content_encoding: str, limit: int) -> bytes:
 def _supported(content_encoding: str, limit: int) -> Decoder:
     if found_decoder := decoder(content_encoding, limit):
         return found_decoder
-    raise DecodeError(f"no way to undo {content_encoding!r}")
+    raise DecodeError(f"unsupported encoding {content_encoding!r}")
 
 
 def inflated(stream: "zlib._Decompress", data: bytes) -> Iterator[bytes]:

@@ -24,6 +24,7 @@ from agent_logger.protocols.http_bodies import (
     UnboundedBody,
 )
 
+_AUTHORITY = re.compile(rb"(?:[A-Za-z0-9._-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\]):[0-9]{1,5}")
 _REQUEST = re.compile(rb"(%b{1,32}) ([\x21-\x7e]+) HTTP/(\d)\.(\d)" % TOKEN)
 _STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9]\d\d)(?: %b*)?" % TEXT)
 _BARE_LF = re.compile(rb"(?<!\r)\n")
@@ -34,13 +35,13 @@ _FIRST_LINES_KEPT = 256  # a client asks for the same few paths all the time
 # ---- heads
 
 # Headers that mean something to a relay. All others are passed on unread.
-HOST, CONNECTION, HOP, LENGTH, CODING, UPGRADE, ORIGIN, FETCH_SITE = range(1, 9)
+HOST, CONNECTION, HOP, LENGTH, CODING, UPGRADE, ORIGIN, FETCH_SITE, PROXY_AUTHORIZATION = range(1, 10)
 _KINDS = {
     b"host": HOST,
     b"connection": CONNECTION,
     b"keep-alive": HOP,
     b"proxy-connection": HOP,
-    b"proxy-authorization": HOP,
+    b"proxy-authorization": PROXY_AUTHORIZATION,
     b"te": HOP,
     b"content-length": LENGTH,
     b"transfer-encoding": CODING,
@@ -64,7 +65,8 @@ def _lines_named(names: Iterable[bytes]) -> re.Pattern[bytes]:
 
 
 _MATTERS = _lines_named(_KINDS)
-_BETWEEN = _lines_named([name for name, kind in _KINDS.items() if kind in (CONNECTION, HOP)])
+_BETWEEN_KINDS = frozenset((CONNECTION, HOP, PROXY_AUTHORIZATION))  # between two peers only
+_BETWEEN = _lines_named([name for name, kind in _KINDS.items() if kind in _BETWEEN_KINDS])
 _HOST = _lines_named([b"host"])
 
 
@@ -91,7 +93,7 @@ class Head:
         lengths, codings = self._values.get(LENGTH), self._values.get(CODING)
         if codings:
             if lengths:
-                raise MalformedError("Content-Length beside Transfer-Encoding")
+                raise MalformedError("both Content-Length and Transfer-Encoding")
             if len(codings) > 1 or codings[0].lower() != b"chunked" or not self.minor:
                 raise MalformedError("a Transfer-Encoding other than chunked, or in HTTP/1.0")
             return ChunkedBody()
@@ -104,7 +106,7 @@ class Head:
     def forwarded(self, first: bytes, *, host: bytes = b"", upgrade: bool = False) -> bytes:
         """The head for the next hop: without the headers that are between two peers only, and with another `Host`."""
         lines = self.raw[len(self.first) :]
-        if HOP in self._values or CONNECTION in self._values:
+        if not _BETWEEN_KINDS.isdisjoint(self._values):
             lines = _BETWEEN.sub(_keep_upgrade if upgrade else b"", lines)
         if self.options:
             lines = self._without_named(lines, upgrade)
@@ -156,9 +158,10 @@ def _request_line(line: bytes) -> tuple[bytes, bytes, int]:
     if major != b"1" or minor not in b"01":
         raise MalformedError("not HTTP/1.0 or HTTP/1.1", 505)
     if method == b"CONNECT":
-        raise MalformedError("CONNECT is not offered", 405)
-    if not target.startswith(b"/") or b"#" in target:
-        raise MalformedError("the target must be a path")
+        if not _AUTHORITY.fullmatch(target):
+            raise MalformedError("the target of CONNECT must be host:port")
+    elif b"#" in target or not (target.startswith(b"/") or target[:7].lower() == b"http://"):
+        raise MalformedError("the target must be a path, or a URL that begins with http://")
     return method, target, int(minor)
 
 
@@ -183,10 +186,13 @@ class RequestHead(Head):
     def _asks_for_websocket(self) -> bool:
         """Whether the request asks for a WebSocket. No other upgrade is passed on: what could be spoken after one (h2c)
         would pass unread."""
-        is_asked = [value.lower() for value in self.values(UPGRADE)] == [
-            b"websocket"
-        ] and b"upgrade" in self.options
+        is_asked = [value.lower() for value in self.values(UPGRADE)] == [b"websocket"] and b"upgrade" in self.options
         return is_asked and self.method == b"GET" and self.minor == 1 and self.framing is None
+
+    @property
+    def is_for_proxy(self) -> bool:
+        """Whether the client takes us for a proxy: it asks for a tunnel, or its target is a URL."""
+        return not self.target.startswith(b"/")
 
     @property
     def closes(self) -> bool:
@@ -263,7 +269,7 @@ class ResponseReader:
             self.final, self.body = head, self._body(head)
         elif self.status == 101:
             if not self._websocket:
-                raise MalformedError("101 without having been asked")
+                raise MalformedError("status 101 without an upgrade request")
             self.final, self.tunnel = head, True
         return forwarded
 

@@ -12,7 +12,6 @@ another record or the end of the line.
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -24,8 +23,7 @@ SALVAGE_TRIES = 200  # starts to try in one bad line: enough for a record, and a
 SALVAGE_WORK = 4  # how often, in all, the bytes of a bad line may be read again
 
 
-@dataclass(frozen=True, slots=True)
-class Damage:
+class Damage(msgspec.Struct, frozen=True):
     """Bytes that could not be read. `line` counts from 1; `offset` is in the file."""
 
     line: int
@@ -34,8 +32,7 @@ class Damage:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Torn:
+class Torn(msgspec.Struct, frozen=True):
     """The bytes after the last newline: still being written, or cut by a crash. They are not judged yet."""
 
     line: int
@@ -43,8 +40,7 @@ class Torn:
     length: int
 
 
-@dataclass(frozen=True, slots=True)
-class JsonEntry:
+class JsonEntry(msgspec.Struct, frozen=True):
     """A value that was read, and the bytes it was read from."""
 
     line: int
@@ -98,7 +94,7 @@ class _Salvage:
         except RecursionError:
             return None, len(self._text), "nested too deeply"
         except ValueError:
-            return None, len(self._text), "a number of too many digits"
+            return None, len(self._text), "a number with too many digits"
         return value, end, None
 
     def _entry(self, value: Any, end: int) -> JsonEntry | Damage:

@@ -18,6 +18,7 @@ from typing import Protocol
 
 from agent_logger.protocols.encodings import inflated
 
+# The one function of that package we need: in Python, XOR takes a hundred times as long (500 KB: 2 ms, not 0.02 ms).
 try:
     from websockets.speedups import apply_mask
 except ImportError:  # there is no binary package for this machine
@@ -26,9 +27,8 @@ except ImportError:  # there is no binary package for this machine
 LIMIT_BYTES = 64 << 20
 USUAL_GROWTH = 32  # a message that inflates to no more than so many times its bytes costs no allowance
 ALLOWANCE_BYTES = 16 << 20  # inflated, beyond that growth, of all messages of one direction together
-SEARCHED_BYTES = (
-    256 << 20
-)  # the same of messages that are only searched; beyond it nothing is decoded any more
+# The same of messages that are only searched; beyond it nothing is decoded any more.
+SEARCHED_BYTES = 256 << 20
 _LONGEST_CONTROL = 125
 _FIN, _DEFLATED, _RESERVED, _OPCODE = 0x80, 0x40, 0x30, 0x0F
 _FLUSH = b"\x00\x00\xff\xff"  # what every flush ends with; senders leave it out
@@ -176,9 +176,7 @@ class WebSocketMessages:
         if self._search:
             rest = self._undecodable(bytes(self._packed)) + rest
         elif self._kind:
-            rest.insert(
-                0, WebSocketMessage(self._kind, bytes(self._message), complete=False, reason=self.damage)
-            )
+            rest.insert(0, WebSocketMessage(self._kind, bytes(self._message), complete=False, reason=self.damage))
         self._forget_message()
         self._bytes = bytearray()
         return rest
@@ -187,11 +185,7 @@ class WebSocketMessages:
         self._kind, self._message, self._packed, self._search = None, bytearray(), bytearray(), None
 
     def _undecodable(self, data: bytes) -> list[WebSocketMessage]:
-        return (
-            [WebSocketMessage(MessageKind.UNDECODABLE, data, complete=False, reason=self.damage)]
-            if data
-            else []
-        )
+        return [WebSocketMessage(MessageKind.UNDECODABLE, data, complete=False, reason=self.damage)] if data else []
 
     def _messages(self) -> Iterator[WebSocketMessage]:
         self._expected = 0
@@ -247,11 +241,11 @@ class WebSocketMessages:
         if first & _RESERVED or (first & _DEFLATED and not (self._inflate and opcode in (1, 2))):
             raise _FrameError("a frame with reserved bits set")
         if masked != self._masked:
-            raise _FrameError("a masked frame of the server" if masked else "an unmasked frame of the client")
+            raise _FrameError("a masked frame from the server" if masked else "an unmasked frame from the client")
         if opcode >= 8 and not first & _FIN:
             raise _FrameError("a control frame in fragments")
         if opcode == _CONTINUATION and not self._kind:
-            raise _FrameError("a continuation of nothing")
+            raise _FrameError("a continuation without a message")
         if opcode in (1, 2) and self._kind:
             raise _FrameError("a new message inside another")
 

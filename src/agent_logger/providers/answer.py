@@ -6,8 +6,6 @@ A `Reader` finds out which, cuts it into JSON texts, and hands them to the `Asse
 Nothing here raises, whatever comes: what cannot be read is left out, and the answer is not `complete` then.
 """
 
-import json
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -19,6 +17,14 @@ from agent_logger.model.session import Usage
 from agent_logger.protocols.encodings import LIMIT_BYTES
 from agent_logger.protocols.eventstream import FIRST, MessageSplitter
 from agent_logger.protocols.sse import BOM, EventSplitter, ServerSentEvent
+from agent_logger.providers.json_values import (
+    Json,
+    fields_of,
+    nested_deeper,
+    parse_odd,
+    text_of,
+    with_whole_characters,
+)
 
 MOST_NESTED = 128  # levels of a message that is kept: every later reader of the log has to be able to read it
 
@@ -26,7 +32,6 @@ _BLANK = BOM + b" \t\r\n"
 DONE = b"[DONE]"  # ends OpenAI's streams, and gateways end others with it too
 
 T = TypeVar("T")
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,9 +76,8 @@ def tokens_per_second(answer: Answer, first_ns: int, last_ns: int, chunks: int) 
 class Assembler(ABC):
     """Puts one answer together. Each `event` is one JSON text of a stream; `whole` is a body that is not streamed."""
 
-    event_types: ClassVar[frozenset[str]] = (
-        frozenset()
-    )  # types of events that matter; others may be as they like
+    # Types of events that matter; others may have any form.
+    event_types: ClassVar[frozenset[str]] = frozenset()
     last: ClassVar[frozenset[str]] = frozenset()  # types of events that nothing comes after
     framed = True  # the body ended where its transport says it does; set before `whole` and `answer`
 
@@ -90,14 +94,14 @@ class Assembler(ABC):
     def whole(self, data: bytes) -> None: ...
 
     def done(self) -> None:  # noqa: B027 - most dialects have an end of their own
-        """Note that the stream said `[DONE]`."""
+        """Note that the stream had `[DONE]`."""
 
     @abstractmethod
-    def rejoined(self) -> Answer:
+    def assemble(self) -> Answer:
         """The answer, put together, without `complete` and `error`."""
 
     def answer(self) -> Answer:
-        answer, error = self.rejoined(), self.error
+        answer, error = self.assemble(), self.error
         answer.message, answer.raw_usage = self._shallow(answer.message), self._shallow(answer.raw_usage)
         if self._halves:
             for name in ("message", "raw_usage", "message_id", "model", "stop_reason", "service_tier"):
@@ -110,24 +114,22 @@ class Assembler(ABC):
         return answer
 
     def is_last(self, event: ServerSentEvent) -> bool:
-        return event.data == DONE or not self.last.isdisjoint(
-            (event.name.decode("latin-1"), _type_of(event.data))
-        )
+        return event.data == DONE or not self.last.isdisjoint((event.name.decode("latin-1"), type_of(event.data)))
 
     def read(self, decoder: msgspec.json.Decoder[T], data: bytes) -> T | None:
         """Decode bytes. Returns `None`, and marks the answer as damaged, if they are not what is expected."""
         try:
             return decoder.decode(data)
         except (ValueError, RecursionError):
-            return self._read_oddly(decoder, data)
+            return self._read_with_surrogates(decoder, data)
 
-    def _read_oddly(self, decoder: msgspec.json.Decoder[T], data: bytes) -> T | None:
+    def _read_with_surrogates(self, decoder: msgspec.json.Decoder[T], data: bytes) -> T | None:
         """Decode JSON with lone surrogates: some gateways cut a character in two, and its other half is in the next
         event."""
         try:
-            read: T = msgspec.convert(_parsed_oddly(data), decoder.type)
+            read: T = msgspec.convert(parse_odd(data), decoder.type)
         except (ValueError, RecursionError):
-            self.damaged = self.damaged or _type_of(data) in ("", *self.event_types)
+            self.damaged = self.damaged or type_of(data) in ("", *self.event_types)
             return None
         self._halves = True
         return read
@@ -192,7 +194,7 @@ class AnswerReader:
         answer.streamed = self._is_streamed
         return answer
 
-    def so_far(self) -> Answer:
+    def partial_answer(self) -> Answer:
         """The answer from the events until now. More may be fed: this call closes nothing, however often it is made."""
         assembler = self._assembler
         ended, assembler.framed = assembler.ended, False
@@ -238,71 +240,15 @@ class _Typed(msgspec.Struct, gc=False):
 
 
 _typed = msgspec.json.Decoder(_Typed)
-_any = msgspec.json.Decoder()
 _object = msgspec.json.Decoder(Json)
 
 
-def _type_of(data: bytes) -> str:
+def type_of(data: bytes) -> str:
+    """Return the `type` of an object; empty if it has none, or cannot be read."""
     try:
         return _typed.decode(data).type
     except (ValueError, RecursionError):
         return ""
-
-
-_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
-
-
-def parsed(text: str) -> Any:
-    """JSON that came in pieces. Raises ValueError or RecursionError."""
-    try:
-        return _any.decode(text)
-    except ValueError:
-        return with_whole_characters(_parsed_oddly(text))
-
-
-def _parsed_oddly(data: bytes | str) -> Any:
-    """Parse JSON with lone surrogates, which msgspec refuses."""
-    if isinstance(data, bytes) and not _HALF.search(data):
-        raise ValueError("nothing odd is in it")
-    return json.loads(data, parse_constant=_refuse)
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is not JSON")
-
-
-def nested_deeper(value: dict[str, Any] | list[Any], levels: int) -> bool:
-    level: list[Any] = [value]
-    for _ in range(levels):
-        inner: list[Any] = []
-        for node in level:
-            for child in node.values() if type(node) is dict else node:
-                if type(child) is dict or type(child) is list:
-                    inner.append(child)  # noqa: PERF401 - most are no nodes, and this is asked of every answer
-        if not inner:
-            return False
-        level = inner
-    return True
-
-
-def with_whole_characters(value: Any) -> Any:
-    """Replace surrogates: pairs side by side become their character, others U+FFFD, for no file can hold them."""
-    if isinstance(value, str):
-        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    if isinstance(value, list):
-        return [with_whole_characters(item) for item in value]
-    if isinstance(value, dict):
-        return {with_whole_characters(key): with_whole_characters(item) for key, item in value.items()}
-    return value
-
-
-def text_of(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-def fields_of(value: Any) -> Json:
-    """The fields of an object; empty for any other value."""
-    return value if isinstance(value, dict) else {}
 
 
 def failure(body: Any) -> AnswerFailure | None:
@@ -315,6 +261,4 @@ def failure(body: Any) -> AnswerFailure | None:
     if not isinstance(error, dict):
         return None
     names = (error.get(key) for key in ("type", "status", "code"))  # Gemini's code is a number
-    return AnswerFailure(
-        type=next(filter(None, map(text_of, names)), None), message=text_of(error.get("message"))
-    )
+    return AnswerFailure(type=next(filter(None, map(text_of, names)), None), message=text_of(error.get("message")))

@@ -4,7 +4,8 @@ from typing import Any
 
 import msgspec
 
-from agent_logger.providers.answer import Answer, Assembler, Json, failure, fields_of, parsed, text_of
+from agent_logger.providers.answer import Answer, Assembler, failure
+from agent_logger.providers.json_values import Json, fields_of, parsed, text_of
 from agent_logger.providers.token_counts import usage_of
 
 
@@ -43,11 +44,7 @@ class _Block:
         self.pieces: dict[str, list[str]] = {}
 
     def add(self, name: str, piece: str) -> None:
-        pieces = self.pieces.get(name)
-        if pieces is None:
-            self.pieces[name] = [piece]
-        else:
-            pieces.append(piece)
+        self.pieces.setdefault(name, []).append(piece)
 
     def add_other(self, delta: Json) -> None:
         """Add citations, signatures, and fields newer than this code: texts are appended, anything else is replaced."""
@@ -113,7 +110,7 @@ class AnthropicMessages(Assembler):
         if (body := self.read_body(data, "content")) is not None:
             self._start(body)
 
-    def rejoined(self) -> Answer:
+    def assemble(self) -> Answer:
         if self._message is None:
             return Answer()
         message = self._message

@@ -20,7 +20,7 @@ _PIECE = re.compile(
 _WHICH = re.compile(rb'"(?:(?:output_|content_|summary_)?index|item_id)"[ \t]*:[ \t]*("[^"\\]*+"|\d++)')
 
 
-def told_in_pieces(stream: bytes) -> Iterator[list[PieceBounds]]:
+def split_texts(stream: bytes) -> Iterator[list[PieceBounds]]:
     """Yield the places of the pieces, for each text that has more than one. A line holds an event, or one of its
     texts."""
     texts: dict[tuple[bytes, ...], list[PieceBounds]] = {}

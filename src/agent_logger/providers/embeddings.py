@@ -33,7 +33,7 @@ class Embeddings(Assembler):
             self.ended, self._body = True, body
             self.fail(failure({"error": body.error}))
 
-    def rejoined(self) -> Answer:
+    def assemble(self) -> Answer:
         usage = self._body.usage
         return Answer(
             message={"object": "embeddings"} if usage else None,

@@ -10,7 +10,7 @@ import msgspec
 
 from agent_logger.model.records import Encoding, Headers, Request, Response, as_bytes
 from agent_logger.protocols import encodings
-from agent_logger.providers.answer import Answer
+from agent_logger.providers.answer import Answer, type_of
 from agent_logger.providers.openai_responses import LAST
 from agent_logger.providers.registry import Dialect
 
@@ -104,18 +104,10 @@ def _bytes(text: str | None, encoding: Encoding | None) -> bytes:
         return b""
 
 
-class _Typed(msgspec.Struct):
-    type: str = ""
-
-
-_typed = msgspec.json.Decoder(_Typed)
 _LAST_TYPES = frozenset((*LAST, "error"))
 
 
 def ends_answer(message: bytes) -> str | None:
     """The type of a WebSocket message that is the last one of its answer; `None` for any other message."""
-    try:
-        kind = _typed.decode(message).type
-    except msgspec.MsgspecError:
-        return None
+    kind = type_of(message)
     return kind if kind in _LAST_TYPES else None

@@ -5,11 +5,13 @@ that grows. Google's Code Assist puts each of them into an object of its own.
 """
 
 import json
+from collections import defaultdict
 from typing import Any
 
 import msgspec
 
-from agent_logger.providers.answer import Answer, Assembler, Json, failure, fields_of, text_of
+from agent_logger.providers.answer import Answer, Assembler, failure
+from agent_logger.providers.json_values import Json, fields_of, text_of
 from agent_logger.providers.token_counts import usage_of
 
 
@@ -80,7 +82,7 @@ class GenerateContent(Assembler):
         self._id: str | None = None
         self._model: str | None = None
         self._usage: Json | None = None
-        self._candidates: dict[int, _Parts] = {}
+        self._candidates: dict[int, _Parts] = defaultdict(_Parts)
         self._blocked: str | None = None
 
     def event(self, data: bytes) -> None:
@@ -117,12 +119,10 @@ class GenerateContent(Assembler):
             self.damaged = self.damaged or rest not in (("]",) if self.framed else ("]", ""))
             return chunks
 
-    def rejoined(self) -> Answer:
+    def assemble(self) -> Answer:
         first = min(self._candidates, default=0)
         candidate = self._candidates.get(first)
-        if self._blocked or (
-            self._candidates and all(candidate.finished for candidate in self._candidates.values())
-        ):
+        if self._blocked or (self._candidates and all(candidate.finished for candidate in self._candidates.values())):
             self.ended = True
         return Answer(
             message=candidate.message() if candidate else None,
@@ -134,9 +134,7 @@ class GenerateContent(Assembler):
         )
 
     def _add(self, candidate: _Candidate) -> None:
-        parts = self._candidates.get(candidate.index)
-        if parts is None:
-            parts = self._candidates[candidate.index] = _Parts()
+        parts = self._candidates[candidate.index]
         if candidate.content:
             parts.role = candidate.content.role or parts.role
             for part in candidate.content.parts or ():

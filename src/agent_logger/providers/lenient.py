@@ -5,7 +5,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
-from agent_logger.providers.answer import fields_of
+from agent_logger.providers.json_values import fields_of
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -46,9 +46,7 @@ def _fit(type_: Any, value: Any) -> Any:
             inner = {key: _fit(get_args(choice)[1], item) for key, item in value.items()}
             return {key: item for key, item in inner.items() if item is not _MISFIT}
         if isinstance(value, list) and get_origin(choice) is list:
-            return [
-                item for item in (_fit(get_args(choice)[0], item) for item in value) if item is not _MISFIT
-            ]
+            return [item for item in (_fit(get_args(choice)[0], item) for item in value) if item is not _MISFIT]
         if choice is int and isinstance(value, float) and value.is_integer():
             return int(value)
     return _MISFIT

@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 
-from agent_logger.providers.answer import Answer, Assembler, Json, failure, fields_of, text_of
+from agent_logger.providers.answer import Answer, Assembler, failure
+from agent_logger.providers.json_values import Json, fields_of, text_of
 from agent_logger.providers.token_counts import usage_of
 
 _COUNTS = ("prompt_eval_count", "eval_count")
@@ -66,7 +67,7 @@ class Ollama(Assembler):
                 self.event(line)
         self.ended = self.ended or self.error is not None
 
-    def rejoined(self) -> Answer:
+    def assemble(self) -> Answer:
         message: Json = {"role": "assistant", "content": ""}
         message |= {name: "".join(pieces) for name, pieces in self._texts.items()}
         if self._calls:

@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 
-from agent_logger.providers.answer import Answer, Assembler, Json, failure, fields_of, text_of
+from agent_logger.providers.answer import Answer, Assembler, failure
+from agent_logger.providers.json_values import Json, fields_of, text_of
 from agent_logger.providers.token_counts import usage_of
 
 _DEEPEST = 8  # levels of a delta that are gathered; below, a later value replaces
@@ -69,7 +70,7 @@ class ChatCompletions(Assembler):
     def whole(self, data: bytes) -> None:
         self._body = self.read_body(data, "choices")
 
-    def rejoined(self) -> Answer:
+    def assemble(self) -> Answer:
         if self._body is not None:
             return _of_body(self._body)
         finished = bool(self._messages) and self._finished.keys() >= self._messages.keys()
@@ -89,9 +90,7 @@ class ChatCompletions(Assembler):
 
     def _add(self, choice: _Choice) -> None:
         index = choice.index or 0
-        message = self._messages.get(index)
-        if message is None:
-            message = self._messages[index] = {}
+        message = self._messages.setdefault(index, {})
         if choice.delta:
             _gather(message, choice.delta, _DEEPEST)
         elif choice.text is not None:

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import UNSET
 
-from agent_logger.providers.answer import Answer, AnswerFailure, Assembler, Json, failure, fields_of, text_of
+from agent_logger.providers.answer import Answer, AnswerFailure, Assembler, failure
+from agent_logger.providers.json_values import Json, fields_of, text_of
 from agent_logger.providers.token_counts import usage_of
 
 
@@ -137,7 +138,7 @@ class Responses(Assembler):
             self.fail(failure({"error": body.error}))
             self.damaged = self.damaged or not self.error
 
-    def rejoined(self) -> Answer:
+    def assemble(self) -> Answer:
         response = self._response
         output = response.get("output")
         if self._items and not (self.ended and output):
@@ -159,22 +160,15 @@ class Responses(Assembler):
         if event.delta is None:
             self.damaged = True
             return
-        item = self._item(event.output_index)
         index = event.summary_index if place.parts == "summary" else event.content_index
-        pieces = item.texts.get((place, index))
-        if pieces is None:
-            item.texts[(place, index)] = [event.delta]
-        else:
-            pieces.append(event.delta)
+        self._item(event.output_index).texts.setdefault((place, index), []).append(event.delta)
 
     def _part(self, event: _Event, name: str) -> None:
         index = event.summary_index if name == "summary" else event.content_index
         item = self._item(event.output_index)
         item.parts[(name, index)] = event.part or {}
         if event.type.endswith(".done"):
-            item.texts = {
-                at: pieces for at, pieces in item.texts.items() if (at[0].parts, at[1]) != (name, index)
-            }
+            item.texts = {at: pieces for at, pieces in item.texts.items() if (at[0].parts, at[1]) != (name, index)}
 
     def _item(self, index: int) -> _Item:
         item = self._items.get(index)

@@ -1,11 +1,12 @@
 """Which endpoints give an answer of a model, and the dialect of each."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from agent_logger.providers import request_outline
+import msgspec
+
 from agent_logger.providers.answer import Answer, AnswerReader, Assembler
 from agent_logger.providers.anthropic import AnthropicMessages
 from agent_logger.providers.embeddings import Embeddings
@@ -13,7 +14,7 @@ from agent_logger.providers.gemini import GenerateContent
 from agent_logger.providers.ollama import Ollama
 from agent_logger.providers.openai_chat import ChatCompletions
 from agent_logger.providers.openai_responses import Responses
-from agent_logger.providers.request_outline import Question
+from agent_logger.providers.request_body import Api, RequestBody, read_logged
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +23,15 @@ class Dialect:
 
     name: str
     assembler: Callable[[], Assembler]
-    ask: Callable[[bytes, str], Question | None]
+    api: Api | None  # whose messages its requests have; none in those for embeddings
 
-    def question(self, body: bytes, path: str = "") -> Question | None:
-        """What a request asks; its encodings are undone already. `None` if it is not of this kind."""
-        return self.ask(body, path)
+    def request(self, body: bytes, path: str = "") -> RequestBody | None:
+        """Read a request, whose encodings are undone already. `None` if it cannot be read."""
+        return read_logged(body, self.api, path)
+
+    def messages(self, request: RequestBody) -> Sequence[msgspec.Raw]:
+        """Return the messages of a request in order: messages, input items or contents."""
+        return request.units(self.api) if self.api else ()
 
     def reader(self, *, messages: bool = False) -> AnswerReader:
         """A reader for one answer. `messages`: it is fed the messages of a WebSocket, each whole."""
@@ -39,13 +44,13 @@ class Dialect:
         return reader.finish()
 
 
-ANTHROPIC = Dialect("messages", AnthropicMessages, request_outline.anthropic)
-CHAT = Dialect("chat", ChatCompletions, request_outline.chat)
-RESPONSES = Dialect("responses", Responses, request_outline.responses)
-GEMINI = Dialect("gemini", GenerateContent, request_outline.gemini)
-COMPLETIONS = Dialect("completions", ChatCompletions, request_outline.completions)  # a text is gone on with
-OLLAMA = Dialect("ollama", Ollama, request_outline.ollama)
-EMBEDDINGS = Dialect("embeddings", Embeddings, request_outline.embeddings)
+ANTHROPIC = Dialect("messages", AnthropicMessages, "messages")
+CHAT = Dialect("chat", ChatCompletions, "chat")
+RESPONSES = Dialect("responses", Responses, "responses")
+GEMINI = Dialect("gemini", GenerateContent, "gemini")
+COMPLETIONS = Dialect("completions", ChatCompletions, "chat")  # continues a text
+OLLAMA = Dialect("ollama", Ollama, "chat")
+EMBEDDINGS = Dialect("embeddings", Embeddings, None)
 
 _ANY = ""
 # By the path, for gateways offer several dialects; the provider decides where a path does not.

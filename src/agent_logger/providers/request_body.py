@@ -1,20 +1,20 @@
-"""A request body as far as tracking looks into it.
+"""A request body, as far as tracking and the readers of our logs look into it.
 
 The history is split into its units (messages; items of the responses API; contents of Gemini) as raw JSON, in one pass
 and without decoding them: agents send all of it again with every call.
 """
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import msgspec
 
 Api = Literal["messages", "chat", "responses", "gemini"]
 NOTHING = msgspec.Raw(b"")
-_ADDITIONAL_TOOLS = (
-    b'"additional_tools"'  # Codex gives most of its models their tools as an item of the history
-)
+# Codex gives most of its models their tools as an item of the history.
+_ADDITIONAL_TOOLS = b'"additional_tools"'
 HEAD_BYTES = 200  # of an item, that say its type
 
 
@@ -34,6 +34,11 @@ class RequestBody(msgspec.Struct):
     generate: msgspec.Raw = NOTHING
     previous_response_id: msgspec.Raw = NOTHING
     prompt_cache_key: msgspec.Raw = NOTHING
+    system: msgspec.Raw = NOTHING
+    instructions: msgspec.Raw = NOTHING
+    system_instruction: msgspec.Raw = msgspec.field(default=NOTHING, name="systemInstruction")
+    request: msgspec.Raw = NOTHING  # Code Assist's: a body of Gemini's
+    session_id: msgspec.Raw = NOTHING  # in that body
 
     def units(self, api: Api) -> Sequence[msgspec.Raw]:
         if api == "responses":
@@ -45,9 +50,13 @@ class RequestBody(msgspec.Struct):
     def _prompts(self) -> Sequence[msgspec.Raw]:
         """The prompts of an API without messages: each stands for one of the user's messages."""
         given = value(self.prompt)
-        return [
-            _typed(text) for text in (given if isinstance(given, list) else [given]) if isinstance(text, str)
-        ]
+        return [_typed(text) for text in (given if isinstance(given, list) else [given]) if isinstance(text, str)]
+
+    @property
+    def system_prompt(self) -> Any:
+        """The prompt beside the messages, as it was sent; `None` if there is none."""
+        prompts = map(value, (self.system, self.instructions, self.system_instruction))
+        return next((prompt for prompt in prompts if prompt is not None), None)
 
     @property
     def has_tools(self) -> bool:
@@ -57,28 +66,76 @@ class RequestBody(msgspec.Struct):
         return any(_ADDITIONAL_TOOLS in bytes(memoryview(raw)[:HEAD_BYTES]) for raw in items)
 
 
+def begins_system_prompt(body: RequestBody, api: Api, beginning: str) -> bool:
+    """Whether a text of the system prompt begins so: one beside the messages, or in the first of them."""
+    encoded = beginning.encode()
+    beside = (body.system, body.instructions, body.system_instruction)
+    prompts = [value(raw) for raw in (*beside, *body.units(api)[:1]) if encoded in bytes(raw)]
+    return any(text.startswith(beginning) for prompt in prompts for text in _system_texts(prompt))
+
+
+def _system_texts(prompt: Any) -> list[str]:
+    """The texts of a system prompt, or of a message if it is one."""
+    if not isinstance(prompt, dict):
+        return texts_in(prompt)
+    if prompt.get("role") in (None, "system", "developer"):
+        return texts_in(prompt.get("content") or prompt.get("parts"))
+    return []
+
+
 def _typed(prompt: str) -> msgspec.Raw:
     return msgspec.Raw(msgspec.json.encode({"role": "user", "content": prompt}))
 
 
 _decode = msgspec.json.Decoder(RequestBody).decode
+_MODEL_IN_PATH = re.compile(r"/models/([^/:?]+):")
 
 
-def read(data: bytes) -> RequestBody | None:
-    """Read a request body. `None` if it is not a JSON object, or has the shape of none of the APIs."""
-    try:
-        return _decode(data)
-    except (msgspec.MsgspecError, RecursionError):
-        return _read_slowly(data)
+def read(data: bytes, api: Api | None = None) -> RequestBody | None:
+    """Read a request body; one of Gemini's is taken out of the one of Code Assist that wraps it. `None` if it is not a
+    JSON object, or has the shape of none of the APIs."""
+    body = _read(data, _with_escaped_halves)
+    return _unwrapped(body, _with_escaped_halves) if body and api == "gemini" else body
 
 
-def _read_slowly(data: bytes) -> RequestBody | None:
-    """Read a body that msgspec refuses because of lone surrogates: agents do cut texts in the middle of a character."""
-    try:
-        whole = json.loads(data)
-        return _decode(json.dumps(mended(whole)).encode())
-    except (ValueError, RecursionError, msgspec.MsgspecError):
-        return None
+def _unwrapped(body: RequestBody, mend: Callable[[bytes], bytes]) -> RequestBody:
+    inner = _read(bytes(body.request), mend) if len(body.request) else None
+    return msgspec.structs.replace(inner, model=body.model) if inner else body
+
+
+def read_logged(data: bytes, api: Api | None, path: str) -> RequestBody | None:
+    """Read a request body for a person. Half a character becomes U+FFFD, as in our own records; a request to Gemini has
+    the model of its path, and is taken out of the one of Code Assist that wraps it."""
+    body = _read(data, _without_halves)
+    if body is None or api != "gemini":
+        return body
+    match = _MODEL_IN_PATH.search(path)
+    model = msgspec.Raw(msgspec.json.encode(match[1])) if match else body.model
+    return msgspec.structs.replace(_unwrapped(body, _without_halves), model=model)
+
+
+def _read(data: bytes, mend: Callable[[bytes], bytes]) -> RequestBody | None:
+    """Read a body. If msgspec refuses it, it is mended first: agents do cut texts in the middle of a character."""
+    for form in (bytes, mend):
+        try:
+            return _decode(form(data))
+        except (ValueError, RecursionError):
+            continue
+    return None
+
+
+def _with_escaped_halves(data: bytes) -> bytes:
+    return json.dumps(mended(json.loads(data))).encode()
+
+
+# A pair, which stays, or the half of one; an escaped backslash before `u` is none of them.
+_HALVES = re.compile(
+    rb"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
+)
+
+
+def _without_halves(data: bytes) -> bytes:
+    return _HALVES.sub(lambda match: rb"\ufffd" if match[1] else match[0], data)
 
 
 def mended(value: Any) -> Any:
@@ -112,7 +169,7 @@ LONGEST_ID = 256  # characters; a longer one is not a name
 
 def named_id(value: object) -> str | None:
     """The value, if it can be the name of a session."""
-    if isinstance(value, str) and 0 < len(value) <= LONGEST_ID and value.isprintable():
+    if isinstance(value, str) and len(value) <= LONGEST_ID and value.isprintable() and value.strip():
         return value
     return None
 
@@ -128,6 +185,4 @@ def texts_in(content: Any) -> list[str]:
     if isinstance(content, str):
         return [content]
     blocks = content if isinstance(content, list) else []
-    return [
-        block["text"] for block in blocks if isinstance(block, dict) and isinstance(block.get("text"), str)
-    ]
+    return [block["text"] for block in blocks if isinstance(block, dict) and isinstance(block.get("text"), str)]

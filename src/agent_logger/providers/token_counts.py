@@ -48,9 +48,7 @@ class TokenCounts:
                 return counts
         return TokenCounts(None)
 
-    def usage(
-        self, given: int, output: int, read: int = 0, write: int = 0, write_1h: int = 0
-    ) -> Usage | None:
+    def usage(self, given: int, output: int, read: int = 0, write: int = 0, write_1h: int = 0) -> Usage | None:
         """Make a `Usage` of these tokens; `None` if the object was not understood."""
         if not self._understood:
             return None

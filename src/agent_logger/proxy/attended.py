@@ -1,7 +1,4 @@
-"""A process of ours that ends when we do, however we end: its standard input is a pipe that nobody writes to.
-
-A proxy that others use by then ends with the last of them.
-"""
+"""A process of ours that ends when we do, however we end: its standard input is a pipe that nobody writes to."""
 
 import os
 import signal
@@ -9,14 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping
-from contextlib import suppress
 from runpy import run_module
-
-from agent_logger import config
-from agent_logger.platform import Held, NoLocksError
-from agent_logger.proxy.state import until_unused
-
-_alone: list[Held] = []  # until we are gone: nobody is to begin using what ends
 
 
 def attended(
@@ -36,12 +26,8 @@ def attended(
 
 
 def _stop_with_the_other() -> None:
-    try:
-        sys.stdin.read()
-        with suppress(OSError, NoLocksError):  # then we cannot know who uses us
-            _alone.append(until_unused(config.home(), os.getpid()))
-    finally:  # whatever became of that: nobody else would end us
-        os.kill(os.getpid(), signal.SIGTERM)
+    sys.stdin.read()
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def main() -> None:

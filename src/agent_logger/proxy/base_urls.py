@@ -13,11 +13,11 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from agent_logger.config import Origin
-from agent_logger.proxy.relay.route import KNOWN_HOSTS, PROVIDERS
+from agent_logger.proxy.relay.route import KNOWN_HOSTS, PROVIDERS, TOKEN
 
-LOOPBACK = "127.0.0.1,localhost"  # for NO_PROXY: what is on this machine is asked without a proxy
+LOOPBACK = "127.0.0.1,localhost"  # the value for NO_PROXY: hosts on this machine are reached without a proxy
 
-# By variable: provider, host and path behind it.
+# Provider, host and path behind it, by the name of the variable.
 BASE_URLS: Mapping[str, str] = {
     "ANTHROPIC_BASE_URL": "anthropic/api.anthropic.com",
     "OPENAI_BASE_URL": "openai/api.openai.com/v1",
@@ -29,24 +29,21 @@ ANTHROPIC = "ANTHROPIC_BASE_URL"
 BESIDE: Mapping[str, str] = {"ENABLE_TOOL_SEARCH": "true"}
 CONNECT_SECONDS = 0.5
 
-# A name with a domain, or anything with a port; a gateway's path may go on with `v1`.
+# A name with a domain, or anything with a port; a gateway's path may continue with `v1`.
 _HOST = r"(?:[a-z0-9_-]+\.)+[a-z]{2,}(?::\d+)?|[a-z0-9._-]+:\d+|\[[0-9a-f:.]+\](?::\d+)?"
-_OURS = re.compile(rf"http://127\.0\.0\.1:(\d{{1,5}})/({'|'.join(PROVIDERS)})/({_HOST})(/.*)?", re.ASCII)
-_UPWARDS = re.compile(
-    r"(?:^|[/\\])(?:\.|%2e){1,2}(?:[/\\?#]|$)", re.IGNORECASE
-)  # clients resolve it in any path
+_OURS = re.compile(
+    rf"http://127\.0\.0\.1:(\d{{1,5}})(?:/({TOKEN.pattern}))?/({'|'.join(PROVIDERS)})/({_HOST})(/.*)?", re.ASCII
+)
+# Clients resolve it in any path.
+_UPWARDS = re.compile(r"(?:^|[/\\])(?:\.|%2e){1,2}(?:[/\\?#]|$)", re.IGNORECASE)
 
 
 def base_urls(port: int) -> dict[str, str]:
     """The base URLs of a proxy, by variable. opencode needs a path with the version, and reads its own variable before
     the others."""
     urls = {name: f"http://127.0.0.1:{port}/{path}" for name, path in BASE_URLS.items()}
-    return {**urls, OPENCODE: _for_opencode(f"{urls[ANTHROPIC]}/v1")}
-
-
-def _for_opencode(base_url: str) -> str:
-    provider = {"anthropic": {"options": {"baseURL": base_url}}}
-    return json.dumps({"provider": provider}, separators=(",", ":"))
+    provider = {"anthropic": {"options": {"baseURL": f"{urls[ANTHROPIC]}/v1"}}}
+    return {**urls, OPENCODE: json.dumps({"provider": provider}, separators=(",", ":"))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +52,14 @@ class ProxyAddress:
 
     port: int
     provider: str
-    host: str  # as it stands in the path: with the port where it is not 443
+    host: str  # host as in the path: with the port unless it is 443
     path: str
+    token: str | None = None  # the token of a run
 
     @classmethod
     def parse(cls, url: str) -> "ProxyAddress | None":
         match = _OURS.fullmatch(url)
-        return cls(int(match[1]), match[2], match[3], match[4] or "") if match else None
+        return cls(int(match[1]), match[3], match[4], match[5] or "", match[2]) if match else None
 
     def at(self, port: int) -> str:
         """The same place, by way of another proxy."""
@@ -88,17 +86,17 @@ class Chosen:
     def through(self, port: int) -> str:
         """The same place, by way of the proxy."""
         provider = BASE_URLS[self.variable].partition("/")[0]
-        return f"http://127.0.0.1:{port}/{provider}/{str(self.origin).partition('://')[2]}{self.path}"
+        return f"http://127.0.0.1:{port}/{provider}/{self.place}"
+
+    @property
+    def place(self) -> str:
+        """The place as it is spelled in the path of a proxy's URL."""
+        return f"{str(self.origin).partition('://')[2]}{self.path}"
 
 
-def chosen(environment: Mapping[str, str]) -> list[Chosen]:
-    """The base URLs that somebody set. A value that cannot be understood is left out, and stays as it is. The base URL
-    of a proxy of ours that ended counts as the place it led to."""
-    addresses = [_chosen(variable, environment.get(variable, "")) for variable in BASE_URLS]
-    return [address for address in addresses if address]
-
-
-def _chosen(variable: str, url: str) -> Chosen | None:
+def chosen(variable: str, url: str) -> Chosen | None:
+    """Read a base URL that somebody set; `None` if it cannot be understood. The base URL of a proxy of ours that ended
+    counts as the place it led to."""
     ours = ProxyAddress.parse(url)
     if ours and (ours.host in KNOWN_HOSTS or not is_listening(ours.port)):
         url = ours.direct()
@@ -118,22 +116,9 @@ def is_listening(port: int) -> bool:
         with socket.create_connection(("127.0.0.1", port), CONNECT_SECONDS):
             return True
     except TimeoutError:
-        return True  # it may be slow
+        return True  # the proxy may be slow
     except OSError:
         return False
-
-
-def proxied_environment(environment: Mapping[str, str], port: int) -> dict[str, str]:
-    """The changes to an agent's environment that send it through the proxy."""
-    changes = {name: url for name, url in base_urls(port).items() if not environment.get(name)}
-    changes |= {address.variable: address.through(port) for address in chosen(environment)}
-    if _opencode_is_ours(environment):
-        changes[OPENCODE] = base_urls(port)[OPENCODE]
-    if changes.get(ANTHROPIC) == base_urls(port)[ANTHROPIC]:
-        changes |= {name: value for name, value in BESIDE.items() if name not in environment}
-    else:
-        changes.pop(OPENCODE, None)  # it would send opencode elsewhere than the variable does
-    return changes | _without_upstream_proxy(environment)
 
 
 def _opencode_is_ours(environment: Mapping[str, str]) -> bool:
@@ -143,21 +128,17 @@ def _opencode_is_ours(environment: Mapping[str, str]) -> bool:
     return ours is not None and settings == base_urls(ours.port)[OPENCODE]
 
 
-def _without_upstream_proxy(environment: Mapping[str, str]) -> dict[str, str]:
+def without_upstream_proxy(environment: Mapping[str, str]) -> dict[str, str]:
     """Settings that reach the proxy on this machine without another proxy. Programs read one of two variables, and not
     all the same one."""
     lower = environment.get("no_proxy", "")
     exceptions = {"NO_PROXY": environment.get("NO_PROXY", lower)} | (
         {"no_proxy": lower} if "no_proxy" in environment else {}
     )
-    hosts = {
-        name: [host.strip() for host in value.split(",") if host.strip()]
-        for name, value in exceptions.items()
-    }
+    hosts = {name: [host.strip() for host in value.split(",") if host.strip()] for name, value in exceptions.items()}
     there = LOOPBACK.partition(",")[0]
     return {
-        name: ",".join([*listed, *(() if there in listed else LOOPBACK.split(","))])
-        for name, listed in hosts.items()
+        name: ",".join([*listed, *(() if there in listed else LOOPBACK.split(","))]) for name, listed in hosts.items()
     }
 
 
@@ -198,12 +179,10 @@ def shell_variables(
             return Variable(name, now, urls[name], "")
         # No other program has a known provider's host in its path. Any other host may be a part of a gateway's path.
         if ours and (ours.host in KNOWN_HOSTS or ours.host in spelled):
-            return Variable(
-                name, now, ours.at(port), "" if ours.at(port) == urls[name] else ours.direct(allowed)
-            )
+            return Variable(name, now, ours.at(port), "" if ours.at(port) == urls[name] else ours.direct(allowed))
         if ours and ours.port != port and ours.port not in other_ports and not is_listening(ours.port):
             return Variable(name, now, ours.direct(), ours.direct())
-        theirs = _chosen(name, now) if not ours else None
+        theirs = chosen(name, now) if not ours else None
         if theirs and str(theirs.origin) in allowed:
             return Variable(name, now, theirs.through(port), now)
         return Variable(name, now, now, now)
@@ -214,7 +193,7 @@ def shell_variables(
     elif _opencode_is_ours(environment):
         variables.append(Variable(OPENCODE, environment[OPENCODE], "", ""))
     if any(ProxyAddress.parse(variable.with_proxy) for variable in variables):
-        changes = _without_upstream_proxy(environment).items()
+        changes = without_upstream_proxy(environment).items()
         values = [(name, environment.get(name, ""), value) for name, value in changes]
         variables += [Variable(name, now, value, value) for name, now, value in values if now != value]
     return variables

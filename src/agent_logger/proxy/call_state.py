@@ -1,18 +1,18 @@
-"""A call, as its pieces come: its state, its times, and what its records say of it.
+"""A call while its pieces arrive: its state, its times, and the facts for its records.
 
-A call is fed what the relay saw, in that order. Pieces may be missing where a disk was too slow: then nothing is
-refused, the call just knows that it has `holes`. Bodies are collected as they came, cut where their chunks end; the
-owner of the call may take out what has been collected, for bodies need not fit into memory.
+The pieces are fed in the order in which the relay saw them. Pieces may be missing if the disk was too slow; then the
+call has `holes`, and nothing is refused. Bodies are collected without decoding, cut where their chunks end. The owner
+of the call may take out the collected bytes, because a body need not fit into memory.
 """
 
 import re
 from collections.abc import Iterable, Sequence
 from enum import IntEnum, StrEnum
-from functools import lru_cache
-from typing import NamedTuple
+from itertools import pairwise
 
 from agent_logger.model import records
-from agent_logger.model.records import Chunk, Headers, Timing
+from agent_logger.model.records import Chunk, Timing
+from agent_logger.proxy.head import is_interim
 
 
 class CallPhase(StrEnum):
@@ -85,7 +85,7 @@ class Collected:
         return self.pieces[0] if len(self.pieces) == 1 else b"".join(self.pieces)
 
     def take(self) -> tuple[list[bytes], list[int]]:
-        """Take what has been collected; later pieces continue from there."""
+        """Take out the collected bytes; later pieces continue from there."""
         taken = self.pieces, self.times
         self.pieces, self.times = [], []
         return taken
@@ -100,7 +100,7 @@ class CallState:
 
     state = CallPhase.SENDING
     answered_ns = ended_ns = -1
-    head: bytes | None = None  # of the response
+    head: bytes | None = None  # the head of the response
     request_trailers = response_trailers = b""
     reason: str | None = None
     holes = False
@@ -144,9 +144,7 @@ class CallState:
 
     def timing(self) -> Timing:
         ttfb = _ms(self.answered_ns - self.began_ns) if self.answered_ns >= 0 else None
-        return Timing(
-            ttfb_ms=ttfb, total_ms=_ms(self.ended_ns - self.began_ns) if self.ended_ns >= 0 else None
-        )
+        return Timing(ttfb_ms=ttfb, total_ms=_ms(self.ended_ns - self.began_ns) if self.ended_ns >= 0 else None)
 
     def outcome(self, *, stream_ended: bool | None) -> str | None:
         """Why the call ended otherwise than it should; `None` if it ended well. An answer may have ended before its
@@ -165,79 +163,6 @@ class CallState:
 
 def _ms(ns: int) -> float:
     return round(max(0, ns) / 1e6, 3)
-
-
-# ---------------------------------------------------------------- heads
-
-
-class Field(NamedTuple):
-    """A line of a head. `plain`: name and value are enough to restore it exactly."""
-
-    name: bytes
-    value: bytes
-    plain: bool
-
-
-class StatusLine(NamedTuple):
-    http: str | None
-    status: int | None
-    text: str | None
-    plain: bool
-
-
-def head_lines(head: bytes) -> list[bytes]:
-    """The lines of a head, without the empty one at the end."""
-    return head.removesuffix(b"\r\n").removesuffix(b"\r\n").split(b"\r\n")
-
-
-def field_of(line: bytes) -> Field | None:
-    """The field in a line; `None` if it is no field: a folded line, or one without a colon."""
-    name, colon, value = line.partition(b":")
-    if not colon or not name or name[0] in b" \t":
-        return None
-    stripped = value.strip(b" \t")
-    plain = len(value) == len(stripped) + 1 and value[0] == 32 and line.isascii() and name.strip() == name
-    return Field(name, stripped, plain)
-
-
-def headers_of(fields: Iterable[tuple[str, str]]) -> tuple[Headers, bool]:
-    """The headers as an object, and whether the object preserves the order of the fields."""
-    fields = list(fields)
-    headers: Headers = dict(fields)
-    if len(headers) == len(fields):
-        return headers, True  # no name came twice, so it is nearly always
-    headers, in_order, last = {}, True, None
-    for name, value in fields:
-        earlier = headers.get(name)
-        if earlier is None:
-            headers[name] = value
-        else:
-            in_order = in_order and name == last
-            headers[name] = [*earlier, value] if isinstance(earlier, list) else [earlier, value]
-        last = name
-    return headers, in_order
-
-
-_STATUS = re.compile(rb"(HTTP/\d\.\d) (\d{3})(?: (.*))?", re.DOTALL)
-_INTERIM = re.compile(rb"HTTP/\d\.\d 1(?!01)\d\d")
-
-
-def is_interim(head: bytes) -> bool:
-    """Whether a response is interim. 101 is not: another protocol follows it."""
-    return _INTERIM.match(head) is not None
-
-
-@lru_cache(64)
-def status_line(line: bytes) -> StatusLine:
-    match = _STATUS.fullmatch(line)
-    if not match:
-        return StatusLine(None, None, None, plain=False)
-    text = match[3].decode("latin-1") if match[3] is not None else None
-    return StatusLine(match[1].decode(), int(match[2]), text, plain=line.isascii())
-
-
-def method_of(request_line: bytes) -> str:
-    return request_line.partition(b" ")[0].decode("latin-1")
 
 
 # ---------------------------------------------------------------- streams
@@ -287,20 +212,14 @@ def chunks_of(pieces: Sequence[bytes], times: Sequence[int]) -> tuple[list[bytes
 
 def chunk_records(chunks: Iterable[bytes], starts: Sequence[int]) -> list[Chunk]:
     """Chunks as a record has them; the first one has `delta_ms` 0."""
-    before = starts[0] if starts else 0
-    sizes: list[Chunk] = []
-    for chunk, ns in zip(chunks, starts, strict=True):
-        text, encoding = records.as_text(chunk)
-        sizes.append(Chunk(delta_ms=_ms(ns - before), raw=text, raw_encoding=encoding))
-        before = ns
-    return sizes
+    texts = zip(map(records.as_text, chunks), _deltas(starts), strict=True)
+    return [Chunk(delta_ms=delta, raw=text, raw_encoding=encoding) for (text, encoding), delta in texts]
 
 
-def told_sizes(sizes: Iterable[int], starts: Sequence[int]) -> list[Chunk]:
+def chunk_size_records(sizes: Iterable[int], starts: Sequence[int]) -> list[Chunk]:
     """The same for a stream whose bytes are in a file."""
-    before = starts[0] if starts else 0
-    chunks: list[Chunk] = []
-    for size, ns in zip(sizes, starts, strict=True):
-        chunks.append(Chunk(delta_ms=_ms(ns - before), bytes=size))
-        before = ns
-    return chunks
+    return [Chunk(delta_ms=delta, bytes=size) for size, delta in zip(sizes, _deltas(starts), strict=True)]
+
+
+def _deltas(starts: Sequence[int]) -> list[float]:
+    return [_ms(ns - before) for before, ns in pairwise([*starts[:1], *starts])]

@@ -1,11 +1,11 @@
-"""Answers while they come in, for a viewer: they are read from the spool, which has them within 50 ms of being
-forwarded. So nothing is written for this, and nothing is done while nobody looks.
+"""Answers while they arrive, for a viewer: they are read from the spool, which has them within 50 ms of being
+forwarded. So nothing is written for this, and nothing is done without a viewer.
 
-Only streams are followed: of another body nothing can be read before its end. What the relay masked stays masked; the
-caller that shows the rest hides what looks like a key.
+Only streams are followed: any other body cannot be read before its end. Masked credentials stay masked; the caller that
+shows the rest hides texts that look like keys.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,25 +16,26 @@ from agent_logger.protocols.websocket import MessageKind, WebSocketMessages
 from agent_logger.providers.answer import Answer, AnswerReader
 from agent_logger.providers.ending import ends_answer
 from agent_logger.providers.registry import Dialect, dialect_of
-from agent_logger.proxy.call_state import field_of, head_lines, is_stream, status_line
+from agent_logger.proxy.call_state import is_stream
+from agent_logger.proxy.head import ParsedHead, status_line
 from agent_logger.proxy.recorder import checkpoint
-from agent_logger.proxy.recorder.open_call import message_id
+from agent_logger.proxy.recorder.calls.open_call import message_id
 from agent_logger.proxy.spool import frames
 from agent_logger.proxy.spool.segments import SegmentStart, SpoolFollower, segments_of
 
 ALL = 1 << 64
 LONGEST = 8 << 20  # bytes of an answer that are followed
-ENDED_KEPT = 200  # calls that have ended: their records may not be in the log yet
+MOST_ENDED = 200  # calls that have ended: their records may not be in the log yet
 
 
 @dataclass(slots=True)
-class Coming:
-    """A call whose answer is expected, and what came of it."""
+class PartialAnswer:
+    """A call whose answer is expected, and the answer so far."""
 
     dialect: Dialect
     reader: AnswerReader
     undo: Decoder | None = None
-    size: int = 0  # bytes that came
+    size: int = 0  # bytes that were received
     ended: Answer | None = None  # all of it, when nothing more comes
 
     def take(self, data: bytes) -> None:
@@ -50,7 +51,7 @@ class Coming:
         self.ended = self.reader.finish(framed=framed)
 
     def answer(self) -> Answer:
-        return self.ended or self.reader.so_far()
+        return self.ended or self.reader.partial_answer()
 
 
 @dataclass(slots=True)
@@ -75,15 +76,15 @@ class InFlight:
     """The calls that pass the proxy of a log folder. `poll` it; nothing happens in between."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder  # of the spool
+        self._folder = folder  # the folder of the spool
         self._followers: dict[str, SpoolFollower] = {}
-        self._numbers: dict[tuple[str, int], str] = {}  # of calls, and their ids
-        self._coming: dict[str, Coming] = {}  # by id
+        self._numbers: dict[tuple[str, int], str] = {}  # ids of calls, by relay and number
+        self._answers: dict[str, PartialAnswer] = {}  # answers by the id of the call
         self._tunnels: dict[tuple[str, int], OpenTunnel] = {}
         self._ended: list[str] = []
 
     def poll(self) -> None:
-        """Read what is new. Raises `OSError`."""
+        """Read the new entries. Raises `OSError`."""
         there = segments_of(self._folder) if self._folder.is_dir() else {}
         self._look(there)
         for relay, follower in self._followers.items():
@@ -96,7 +97,7 @@ class InFlight:
 
     def answer(self, call: str) -> tuple[Dialect, Answer] | None:
         """The answer of a call so far; `None` if nothing has come, or it is not an answer of a model."""
-        coming = self._coming.get(call)
+        coming = self._answers.get(call)
         return (coming.dialect, coming.answer()) if coming and coming.size else None
 
     def close(self) -> None:
@@ -119,9 +120,9 @@ class InFlight:
     def _forget(self, relay: str) -> None:
         """Forget all open calls of a relay."""
         for key in [key for key in self._numbers if key[0] == relay]:
-            self._coming.pop(self._numbers.pop(key), None)
+            self._answers.pop(self._numbers.pop(key), None)
         for key in [key for key in self._tunnels if key[0] == relay]:
-            self._coming.pop(self._tunnels.pop(key).current, None)
+            self._answers.pop(self._tunnels.pop(key).current, None)
 
     def _starts(self) -> dict[str, SegmentStart]:
         try:
@@ -134,12 +135,12 @@ class InFlight:
             self._begin(relay, frame)
             return
         if isinstance(frame, frames.Dropped) and not frame.call:
-            self._forget(relay)  # whose they were is not known, nor which of these will be said to end
+            self._forget(relay)  # it is unknown whose frames they were, and which of these calls will have an end
             return
         if tunnel := self._tunnels.get((relay, frame.call)):
             self._tunnelled(relay, frame, tunnel)
             return
-        coming = self._coming.get(self._numbers.get((relay, frame.call), ""))
+        coming = self._answers.get(self._numbers.get((relay, frame.call), ""))
         if coming is None:
             return
         match frame:
@@ -157,43 +158,43 @@ class InFlight:
             self._tunnels[relay, frame.call] = OpenTunnel(frame.id, frame.ns, dialect, *both)
         elif dialect:
             self._numbers[relay, frame.call] = frame.id
-            self._coming[frame.id] = Coming(dialect, dialect.reader())
+            self._answers[frame.id] = PartialAnswer(dialect, dialect.reader())
 
     def _tunnelled(self, relay: str, frame: frames.AnyFrame, tunnel: OpenTunnel) -> None:
         match frame:
             case frames.ResponseHead():
-                extensions = _value(head_lines(frame.head)[1:], b"sec-websocket-extensions")
+                extensions = ParsedHead(frame.head).value("sec-websocket-extensions")
                 tunnel.client = WebSocketMessages(extensions=extensions, masked=True)
                 tunnel.server = WebSocketMessages(extensions=extensions, masked=False)
             case frames.TunnelData(from_client=True):
                 for _ in _messages_in(tunnel.client, frame.data):
                     call = tunnel.next(frame.ns)
-                    self._coming[call] = Coming(tunnel.dialect, tunnel.dialect.reader(messages=True))
+                    self._answers[call] = PartialAnswer(tunnel.dialect, tunnel.dialect.reader(messages=True))
             case frames.TunnelData():
                 for data in _messages_in(tunnel.server, frame.data):
-                    if coming := self._coming.get(tunnel.current):
+                    if coming := self._answers.get(tunnel.current):
                         coming.take(data)
                     if tunnel.current and ends_answer(data):
                         self._end(tunnel.current, framed=True)
                         tunnel.current = ""
-            case frames.CallEnd() | frames.Dropped():  # without all of it nobody knows which message is which
+            case frames.CallEnd() | frames.Dropped():  # with a gap, nobody knows which message is which
                 del self._tunnels[relay, frame.call]
 
-    def _head(self, relay: str, frame: frames.ResponseHead, coming: Coming) -> None:
-        start, *lines = head_lines(frame.head)
-        if (status_line(start).status or 0) < 200:
+    def _head(self, relay: str, frame: frames.ResponseHead, coming: PartialAnswer) -> None:
+        head = ParsedHead(frame.head)
+        if (status_line(head.start).status or 0) < 200:
             return  # another one follows
-        if is_stream(_value(lines, b"content-type")):
-            coming.undo = decoder(_value(lines, b"content-encoding"))
+        if is_stream(head.value("content-type")):
+            coming.undo = decoder(head.value("content-encoding"))
         else:
-            del self._coming[self._numbers.pop((relay, frame.call))]
+            del self._answers[self._numbers.pop((relay, frame.call))]
 
     def _end(self, call: str, *, framed: bool) -> None:
-        if coming := self._coming.get(call):
+        if coming := self._answers.get(call):
             coming.end(framed=framed)
         self._ended.append(call)
-        if len(self._ended) > ENDED_KEPT:
-            self._coming.pop(self._ended.pop(0), None)
+        if len(self._ended) > MOST_ENDED:
+            self._answers.pop(self._ended.pop(0), None)
 
 
 def _messages_in(messages: WebSocketMessages, data: bytes) -> Iterator[bytes]:
@@ -201,10 +202,3 @@ def _messages_in(messages: WebSocketMessages, data: bytes) -> Iterator[bytes]:
     for message in messages.feed(data):
         if message.kind not in (MessageKind.PING, MessageKind.PONG, MessageKind.CLOSE):
             yield b"" if message.kind is MessageKind.DEFLATED else message.data
-
-
-def _value(lines: Iterable[bytes], name: bytes) -> str:
-    fields = (field_of(line) for line in lines)
-    return ", ".join(
-        field.value.decode("latin-1") for field in fields if field and field.name.lower() == name
-    )

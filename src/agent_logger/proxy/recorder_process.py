@@ -19,7 +19,7 @@ from agent_logger.proxy.restarts import Restarts
 from agent_logger.proxy.spool.frames import REMEMBERED, CredentialFrame
 
 WATCH_SECONDS = 0.05
-SHOW_SECONDS = 2.0  # for the last calls to be shown; a terminal may stand still
+SHOW_SECONDS = 2.0  # time to show the last calls; a terminal may not take them
 
 log = logging.getLogger("agent_logger.proxy")
 
@@ -36,10 +36,11 @@ class Recorder:
         patterns: bool = True,
         seal_after_seconds: float | None = 86_400.0,
         show: Show | None = None,
+        shows_all: bool = False,
         before_start: Callable[[], None] = lambda: None,
     ) -> None:
-        """Configure the recorder. `show` is called with each call that ends, in a thread of its own. `before_start` may
-        raise `OSError`."""
+        """Configure the recorder. `show` is called with each call of a registered run that was recorded, in a thread of
+        its own; with every call if it `shows_all`. `before_start` may raise `OSError`."""
         self.starts = 0
         self._before_start = before_start
         self._show = show
@@ -52,7 +53,7 @@ class Recorder:
         ]
         self._argv += [] if patterns else ["--credentials-only"]
         self._argv += ["--seal-after", str(seal_after_seconds)] if seal_after_seconds is not None else []
-        self._argv += ["--lines"] if show else []
+        self._argv += ["--lines"] if shows_all else []
         self._credentials: dict[str, deque[CredentialFrame]] = {}  # the last ones of each relay
         self._unsent: list[CredentialFrame] = []
         self._more, self._stopping = threading.Condition(), False
@@ -102,11 +103,11 @@ class Recorder:
             try:
                 status = self._live()
             except OSError as error:
-                log.warning("the recorder could not be started: %s", error)
+                log.warning("cannot start the recorder: %s", error)
                 status = None
             if self._stopping:
                 return
-            log.warning("the recorder ended (%s); another one is started", status)
+            log.warning("the recorder stopped (%s); starting another one", status)
             with self._more:
                 self._more.wait_for(lambda: self._stopping, restarts.pause_seconds())
 

@@ -7,64 +7,112 @@ import asyncio
 import contextlib
 import gc
 import logging
+import os
 import signal
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
-from agent_logger.config import Origin
+from agent_logger.config import Network, Origin
 from agent_logger.errors import StoreError
+from agent_logger.proxy.forward.certificates import Authority
+from agent_logger.proxy.forward.hosts import RecordedHosts
+from agent_logger.proxy.forward.traffic import RunTraffic
 from agent_logger.proxy.relay.call import Tap
 from agent_logger.proxy.relay.relay import Relay
+from agent_logger.proxy.relay.route import RegisteredRun
+from agent_logger.proxy.runs.messages import RegisterRun
 from agent_logger.proxy.spool.spool import Spool
 
 PORTS_TO_TRY = 20
 DRAIN_SECONDS = 30.0
 STATUS_SECONDS = 1.0
 
+NO_NETWORK = Network()  # no proxy on the way, the system's certificates
+LOOP_SECONDS = 10.0  # time for work in a loop that another thread waits for
+
 log = logging.getLogger("agent_logger.proxy")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
 class RelayOptions:
     port: int
-    port_is_chosen: bool  # by somebody: then no other will do
+    port_is_chosen: bool  # whether a user chose the port: then no other port will do
     log_dir: Path
     home: Path
     allow: tuple[Origin, ...] = ()
     patterns: bool = True
     seal_after_seconds: float | None = 86_400.0
     workers: int = 1
-    https_proxy: str = ""
-    no_proxy: str = ""
-    ca_file: str = ""
+    network: Network = NO_NETWORK
+    ends_unused: bool = False  # whether it ends when no run and no shell uses it any more
 
 
 async def listen(options: RelayOptions, tap: Tap) -> Relay:
+    # Each run says which hosts the certificate permits that it was started with.
+    authority = Authority(options.home, RecordedHosts.configured(()))
     ports = [options.port]
     if not options.port_is_chosen and options.port:
         ports = list(range(options.port, min(options.port + PORTS_TO_TRY, 65536)))
     for port in ports:
-        relay = _relay(options, port, tap)
+        relay = Relay(
+            port,
+            options.allow,
+            tap,
+            network=options.network,
+            workers=options.workers,
+            certificates=authority,
+        )
         try:
             await relay.start()
         except OSError as error:
             problem = error
         else:
             return relay
-    raise StoreError(f"cannot listen on 127.0.0.1:{options.port}: {problem.strerror}; choose another --port")
-
-
-def _relay(options: RelayOptions, port: int, tap: Tap) -> Relay:
-    return Relay(
-        port,
-        options.allow,
-        tap,
-        https_proxy=options.https_proxy,
-        no_proxy=options.no_proxy,
-        ca_file=options.ca_file,
-        workers=options.workers,
+    raise StoreError(
+        f"cannot listen on 127.0.0.1:{options.port}: {os.strerror(problem.errno or 0)}; choose another --port"
     )
+
+
+def register(relay: Relay, message: RegisterRun) -> RegisteredRun:
+    """Register a run with a relay, in its loop."""
+    origins = [Origin.parse(origin) for origin in message.origins]
+    run = relay.routes.register(message.id, message.token, origins, message.network)
+    relay.forward.register(run, origins, message.record_hosts)
+    return run
+
+
+def withdraw(relay: Relay, token: str) -> None:
+    """End the registration of a run with a relay, in its loop."""
+    relay.routes.withdraw(token)
+    relay.forward.withdraw(token)
+
+
+def traffic_of(relay: Relay, token: str) -> RunTraffic:
+    """What a relay has relayed of a run; in its loop."""
+    run = relay.routes.run_of(token)
+    return RunTraffic(
+        calls=run.calls if run else 0,
+        hosts=relay.forward.hosts_of(token),
+        connections=relay.forward.connections_of(token),
+    )
+
+
+def in_loop(loop: asyncio.AbstractEventLoop, work: Callable[[], T]) -> T:
+    """Do work in the thread of a loop, and wait for it. For other threads."""
+    done: Future[T] = Future()
+
+    def do() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:
+            done.set_exception(error)
+
+    loop.call_soon_threadsafe(do)
+    return done.result(LOOP_SECONDS)
 
 
 def tune_gc() -> None:
@@ -103,6 +151,10 @@ class Stopping:
 
     def _ask(self) -> None:
         (self._now if self._stop_event.is_set() and not self._is_worker else self._stop_event).set()
+
+    def request(self) -> None:
+        """Do as the first signal does."""
+        self._stop_event.set()
 
     async def requested(self) -> None:
         await self._stop_event.wait()

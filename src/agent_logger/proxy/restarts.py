@@ -3,7 +3,7 @@
 import time
 
 FIRST_SECONDS, LAST_SECONDS = 0.1, 10.0
-STEADY_SECONDS = 30.0  # one that lived so long is replaced at once
+STEADY_SECONDS = 30.0  # a process that lived this long is replaced at once
 
 
 class Restarts:

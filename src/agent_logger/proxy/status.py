@@ -9,12 +9,13 @@ from typing import TypeVar
 
 import msgspec
 
-from agent_logger.proxy.recorder.child import RecorderStatus
+from agent_logger.proxy.forward.traffic import HostTraffic
+from agent_logger.proxy.recorder.status import FILE_NAME, RecorderStatus
 from agent_logger.proxy.server import RelaysStatus
-from agent_logger.proxy.spool.spool import spool_folder
+from agent_logger.proxy.spool.folder import spool_folder
 from agent_logger.proxy.state import ProxyState, running
 
-SILENT_SECONDS = 10.0  # it speaks every second
+SILENT_SECONDS = 10.0  # a recorder that is alive writes its status every second
 FULL_BYTES = 16 << 10
 
 T = TypeVar("T")
@@ -31,11 +32,13 @@ class ProxyReport(msgspec.Struct, frozen=True, kw_only=True):
     calls: int | None
     refused: int | None  # requests that went nowhere; they are no calls
     sessions: int | None
-    agents: dict[str, int]  # how many of the sessions are whose
+    agents: dict[str, int]  # the number of sessions by agent
     workers: int | None  # processes that are to share the port
     workers_listening: int | None  # fewer while one that died is being replaced
     workers_replaced: int | None
     clients: int | None  # connections that are open now, to all of them
+    # Calls to models that are kept as bytes alone, because they have an encoding or a form that is unknown.
+    not_understood: int | None
     written: int | None
     lost: int | None
     lag_ms: float | None
@@ -44,6 +47,12 @@ class ProxyReport(msgspec.Struct, frozen=True, kw_only=True):
     problem: str | None
     upstream_proxy: str | None
     free_bytes: int
+    # The forward door: tunnels that are open, requests that were asked for a token, and what passed, by host.
+    open_tunnels: int | None
+    without_token: int | None
+    # Why the forward door can open no host, so that nothing is recorded through it.
+    certificate_problem: str | None
+    hosts: tuple[HostTraffic, ...]
 
 
 def proxy_reports(home: Path) -> list[ProxyReport]:
@@ -52,16 +61,16 @@ def proxy_reports(home: Path) -> list[ProxyReport]:
 
 def _report(state: ProxyState) -> ProxyReport:
     folder = spool_folder(Path(state.log_dir))
-    recorder = _alive(_read(folder / "recorder.json", RecorderStatus))
+    recorder = _alive(_read(folder / FILE_NAME, RecorderStatus))
     relays = _read(folder / "relay.json", RelaysStatus)
-    if relays and relays.pid != state.pid:  # of an earlier run
+    if relays and relays.pid != state.pid:  # the file is of an earlier run
         relays = None
     spools = [relay.spool for relay in relays.relays] if relays else []
     free = _free_bytes(Path(state.log_dir))
     problems = [_problem(recorder) if recorder else None, *(spool.problem for spool in spools)]
     problem = next(filter(None, problems), None)
     if free < FULL_BYTES:
-        problem = problem or "the disk is full"  # nobody could say so: it would have to be written down
+        problem = problem or "the disk is full"  # no process could report that: the report would be a file
     dropped = sum(spool.dropped_frames for spool in spools)
     return ProxyReport(
         pid=state.pid,
@@ -77,6 +86,7 @@ def _report(state: ProxyState) -> ProxyReport:
         workers_listening=len(relays.relays) if relays else None,
         workers_replaced=relays.replaced if relays else None,
         clients=sum(relay.open_clients for relay in relays.relays) if relays else None,
+        not_understood=recorder.not_understood if recorder else None,
         written=recorder.written if recorder else None,
         lost=max(recorder.lost, dropped) if recorder else None,
         lag_ms=recorder.lag_ms if recorder else None,
@@ -85,6 +95,10 @@ def _report(state: ProxyState) -> ProxyReport:
         problem=problem,
         upstream_proxy=state.upstream_proxy,
         free_bytes=free,
+        open_tunnels=relays.forward.open_tunnels if relays else None,
+        without_token=relays.forward.without_token if relays else None,
+        certificate_problem=relays.forward.certificate_problem if relays else None,
+        hosts=relays.forward.hosts if relays else (),
     )
 
 
@@ -104,7 +118,7 @@ def _alive(recorder: RecorderStatus | None) -> RecorderStatus | None:
 
 def _problem(recorder: RecorderStatus) -> str | None:
     silent = abs(time.time() - datetime.fromisoformat(recorder.ts).timestamp()) > SILENT_SECONDS
-    return recorder.problem or (f"the recorder has said nothing since {recorder.ts}" if silent else None)
+    return recorder.problem or (f"the recorder has not reported since {recorder.ts}" if silent else None)
 
 
 def _free_bytes(folder: Path) -> int:

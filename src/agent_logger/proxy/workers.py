@@ -1,10 +1,11 @@
 """The further workers: processes with a relay and a spool of their own on the proxy's port, replaced when they die.
 
 Each sends the proxy, over a pipe, the credentials it sees, because the recorder listens to the proxy only, and once a
-second its status.
+second its status. The other way it gets its options, and then the runs that register.
 """
 
 import argparse
+import asyncio
 import contextlib
 import logging
 import os
@@ -14,24 +15,28 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import IO
 
 import msgspec
 import uvloop
 
-from agent_logger.config import Origin
 from agent_logger.proxy import relay_process
+from agent_logger.proxy.forward.traffic import ForwardStatus, RunTraffic
 from agent_logger.proxy.recorder import pipe
 from agent_logger.proxy.relay.limits import raise_descriptors
 from agent_logger.proxy.relay.relay import Relay
 from agent_logger.proxy.relay_process import DRAIN_SECONDS, STATUS_SECONDS, RelayOptions, Stopping
 from agent_logger.proxy.restarts import Restarts
-from agent_logger.proxy.spool import spool
+from agent_logger.proxy.runs.messages import RegisterRun
+from agent_logger.proxy.spool.folder import spool_folder
 from agent_logger.proxy.spool.frames import CredentialFrame
 from agent_logger.proxy.spool.spool import Spool, SpoolStatus
 
 log = logging.getLogger("agent_logger.proxy")
+ORDER_SECONDS = 2.0  # time for a worker to carry out an order
 
 
 class RelayStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,6 +46,7 @@ class RelayStatus(msgspec.Struct, frozen=True, kw_only=True):
     open_clients: int
     spool: SpoolStatus
     refused: int = 0  # requests that it answered itself
+    forward: ForwardStatus = ForwardStatus()
 
     @classmethod
     def of(cls, relay: Relay, own: Spool) -> "RelayStatus":
@@ -49,6 +55,7 @@ class RelayStatus(msgspec.Struct, frozen=True, kw_only=True):
             open_clients=len(relay.clients),
             spool=own.status(),
             refused=relay.reporter.refusals.total,
+            forward=relay.forward.status(),
         )
 
 
@@ -57,25 +64,65 @@ class _WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
 
     credential: CredentialFrame | None = None
     status: RelayStatus | None = None
-    begun_anew: bool = False  # the log folder, which had been removed
+    recreated: bool = False  # the log folder, which had been removed
+    done: int | None = None  # the number of an order
+    traffic: RunTraffic = RunTraffic()  # what it has relayed with the token of that order
+
+
+class _Order(msgspec.Struct, frozen=True, kw_only=True):
+    """An order to a worker about runs: one of the fields is set; with none, the worker only reports what it relayed
+    with a token."""
+
+    number: int
+    register: RegisterRun | None = None
+    withdraw: bool = False
+    token: str = ""
+
+
+class _KnownRuns(msgspec.Struct, frozen=True, kw_only=True):
+    """The runs that are registered when a worker starts."""
+
+    runs: list[RegisterRun]
 
 
 # ---------------------------------------------------------------- the proxy's side
 
 
 class Workers:
-    """The workers without the first, which is the proxy itself. Each has a thread that calls `tell` and
-    `begun_anew`."""
+    """The workers without the first, which is the proxy itself. Each has a thread that calls `send_credential` and
+    `on_recreated`."""
 
     def __init__(
         self,
         options: RelayOptions,
         port: int,
-        tell: Callable[[CredentialFrame], object],
-        begun_anew: Callable[[], object],
+        send_credential: Callable[[CredentialFrame], object],
+        on_recreated: Callable[[], object],
     ) -> None:
-        job = msgspec.msgpack.encode(_Job.of(options, port))
-        self._workers = [_Worker(job, tell, begun_anew) for _ in range(options.workers - 1)]
+        # A worker gets its options on its standard input: none of them may be visible in a process list.
+        job = msgspec.msgpack.encode(replace(options, port=port, port_is_chosen=True), enc_hook=str)
+        self._runs: dict[str, RegisterRun] = {}
+        self._workers = [
+            _Worker(job, self._registered, send_credential, on_recreated) for _ in range(options.workers - 1)
+        ]
+
+    def _registered(self) -> list[RegisterRun]:
+        return list(self._runs.values())
+
+    def register(self, run: RegisterRun) -> None:
+        """Register a run with all workers, those to come included."""
+        self._runs[run.token] = run
+        for worker in self._workers:
+            worker.order(register=run)
+
+    def withdraw(self, token: str) -> None:
+        self._runs.pop(token, None)
+        for worker in self._workers:
+            worker.order(token=token, withdraw=True)
+
+    def traffic_of(self, token: str) -> list[RunTraffic]:
+        """What each of the workers has relayed with this token."""
+        return [worker.order(token=token) for worker in self._workers]
 
     def statuses(self) -> list[RelayStatus]:
         """The statuses of the workers that listen now."""
@@ -110,11 +157,19 @@ class _Worker:
     """A worker's place, and the thread that keeps a process there."""
 
     def __init__(
-        self, job: bytes, tell: Callable[[CredentialFrame], object], begun_anew: Callable[[], object]
+        self,
+        job: bytes,
+        registered: Callable[[], list[RegisterRun]],
+        send_credential: Callable[[CredentialFrame], object],
+        on_recreated: Callable[[], object],
     ) -> None:
         self.starts = self.refused_before = 0
-        self.status: RelayStatus | None = None  # while it listens
-        self._job, self._tell, self._begun_anew = job, tell, begun_anew
+        self.status: RelayStatus | None = None  # set while the worker listens
+        self._job, self._send_credential, self._on_recreated = job, send_credential, on_recreated
+        self._registered = registered
+        self._ordering, self._answered = threading.Lock(), threading.Condition()
+        self._orders = 0
+        self._done: dict[int, RunTraffic] = {}  # what the worker reported, by the number of the order
         self._process: subprocess.Popen[bytes] | None = None
         self._starting, self._stopping = threading.Lock(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="agent-logger-worker", daemon=True)
@@ -130,16 +185,34 @@ class _Worker:
         if self._process:
             self._process.send_signal(number)
 
+    def order(self, *, register: RegisterRun | None = None, withdraw: bool = False, token: str = "") -> RunTraffic:
+        """Tell the worker about a run, and wait until it has done so. Returns what it has relayed for the token. A
+        worker that has died gets all runs when it is replaced."""
+        with self._ordering:
+            process, self._orders = self._process, self._orders + 1
+            number = self._orders
+            order = _Order(number=number, register=register, withdraw=withdraw, token=token)
+            if process is None or process.stdin is None or self.status is None:
+                return RunTraffic()
+            with contextlib.suppress(OSError, ValueError):  # the worker died
+                process.stdin.write(pipe.message(order))
+                process.stdin.flush()
+        with self._answered:
+            self._answered.wait_for(lambda: number in self._done or self.status is None, ORDER_SECONDS)
+            return self._done.pop(number, RunTraffic())
+
     def _run(self) -> None:
         restarts = Restarts()
         while process := self._start(restarts):
-            with contextlib.suppress(BrokenPipeError), process:  # it died before it read its job
+            with contextlib.suppress(BrokenPipeError), process:  # the worker died before it read its job
                 self._attend(process)
             self.refused_before += self.status.refused if self.status else 0
-            self.status = None
+            with self._answered:
+                self.status = None
+                self._answered.notify_all()
             # Only now: Ctrl-C in a terminal ends it, too, and it may have been quicker than the proxy.
             if not self._stopping.wait(restarts.pause_seconds()):
-                log.warning("a worker ended (%s); another one is started", process.returncode)
+                log.warning("a worker stopped (%s); starting another one", process.returncode)
 
     def _start(self, restarts: Restarts) -> subprocess.Popen[bytes] | None:
         """Start a process, and retry until that succeeds. `None` when no more are to be started."""
@@ -152,7 +225,7 @@ class _Worker:
                 try:
                     self._process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
                 except OSError as error:
-                    log.warning("a worker could not be started: %s", error)
+                    log.warning("cannot start a worker: %s", error)
                 else:
                     self.starts += 1
                     return self._process
@@ -161,17 +234,33 @@ class _Worker:
     def _attend(self, process: subprocess.Popen[bytes]) -> None:
         """Serve a worker until it ends."""
         assert process.stdin and process.stdout
-        process.stdin.write(self._job)
-        process.stdin.close()
-        while message := _read(process.stdout):
-            self.status = message.status or self.status
+        process.stdin.write(pipe.LENGTH.pack(len(self._job)) + self._job)
+        process.stdin.write(pipe.message(_KnownRuns(runs=self._registered())))
+        process.stdin.flush()
+        while data := _read(process.stdout):
+            message = msgspec.msgpack.decode(data, type=_WorkerReport)
+            if message.status:
+                self._listens(process.stdin, message.status)
             if message.credential:
-                self._tell(message.credential)
-            if message.begun_anew:
-                self._begun_anew()
+                self._send_credential(message.credential)
+            if message.recreated:
+                self._on_recreated()
+            if message.done is not None:
+                with self._answered:
+                    self._done[message.done] = message.traffic
+                    self._answered.notify_all()
+
+    def _listens(self, stdin: IO[bytes], status: RelayStatus) -> None:
+        """Note the status. Runs that registered while the worker started are sent now."""
+        with self._ordering:
+            if self.status is None:
+                for run in self._registered():
+                    stdin.write(pipe.message(_Order(number=0, register=run)))
+                stdin.flush()
+            self.status = status
 
 
-def _read(stream: IO[bytes]) -> _WorkerReport | None:
+def _read(stream: IO[bytes]) -> bytes | None:
     """Read a message. `None` at the end of the stream, which may be in the middle of a message if its writer was
     killed."""
     head = stream.read(pipe.LENGTH.size)
@@ -179,80 +268,68 @@ def _read(stream: IO[bytes]) -> _WorkerReport | None:
         return None
     length = pipe.LENGTH.unpack(head)[0]
     message = stream.read(length)
-    return msgspec.msgpack.decode(message, type=_WorkerReport) if len(message) == length else None
-
-
-class _Job(msgspec.Struct, frozen=True, kw_only=True):
-    """The options that a worker gets on its standard input: none of them may be visible in a process list."""
-
-    port: int
-    log_dir: str
-    allow: list[str]
-    workers: int
-    https_proxy: str
-    no_proxy: str
-    ca_file: str
-
-    @classmethod
-    def of(cls, options: RelayOptions, port: int) -> "_Job":
-        return cls(
-            port=port,
-            log_dir=str(options.log_dir),
-            allow=[str(origin) for origin in options.allow],
-            workers=options.workers,
-            https_proxy=options.https_proxy,
-            no_proxy=options.no_proxy,
-            ca_file=options.ca_file,
-        )
-
-    def options(self) -> RelayOptions:
-        return RelayOptions(
-            port=self.port,
-            port_is_chosen=True,
-            log_dir=Path(self.log_dir),
-            home=Path(),
-            allow=tuple(map(Origin.parse, self.allow)),
-            workers=self.workers,
-            https_proxy=self.https_proxy,
-            no_proxy=self.no_proxy,
-            ca_file=self.ca_file,
-        )
+    return message if len(message) == length else None
 
 
 # ---------------------------------------------------------------- the worker's side
 
 
-_telling = threading.Lock()  # the spool has a thread of its own
+_writing = threading.Lock()  # the spool has a thread of its own
 
 
-def _tell_parent(report: _WorkerReport) -> None:
-    with _telling, contextlib.suppress(BrokenPipeError):  # the parent is gone, and so is its recorder
+def _report(report: _WorkerReport) -> None:
+    with _writing, contextlib.suppress(BrokenPipeError):  # the parent is gone, and so is its recorder
         os.write(1, pipe.message(report))
 
 
-async def _work(options: RelayOptions, own: Spool) -> None:
+def _take_orders(relay: Relay, loop: asyncio.AbstractEventLoop) -> None:
+    """Do as the proxy says, until it is gone."""
+    while data := _read(sys.stdin.buffer):
+        order = msgspec.msgpack.decode(data, type=_Order)
+        traffic = relay_process.in_loop(loop, partial(_carry_out, relay, order))
+        _report(_WorkerReport(done=order.number, traffic=traffic))
+
+
+def _carry_out(relay: Relay, order: _Order) -> RunTraffic:
+    if order.register and not relay.routes.run_of(order.register.token):
+        relay_process.register(relay, order.register)
+    traffic = relay_process.traffic_of(relay, order.token)
+    if order.withdraw:
+        relay_process.withdraw(relay, order.token)
+    return traffic
+
+
+async def _work(options: RelayOptions, own: Spool, registered: list[RegisterRun]) -> None:
     relay = await relay_process.listen(options, own)
+    for run in registered:
+        relay_process.register(relay, run)
+    orders = partial(_take_orders, relay, asyncio.get_running_loop())
+    threading.Thread(target=orders, name="agent-logger-orders", daemon=True).start()
     stopping = Stopping(is_worker=True)
     parent = os.getppid()
     while os.getppid() == parent:
-        _tell_parent(_WorkerReport(status=RelayStatus.of(relay, own)))
+        _report(_WorkerReport(status=RelayStatus.of(relay, own)))
         if await stopping.within(STATUS_SECONDS):
             break
     await stopping.unless_now(relay.stop(DRAIN_SECONDS))
 
 
 def main() -> None:
-    argparse.ArgumentParser(description="A further worker; `agent-logger proxy` starts it.").parse_args()
+    argparse.ArgumentParser(description="An additional worker; `agent-logger proxy` starts it.").parse_args()
     raise_descriptors()
-    options = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=_Job).options()
+    data, runs = _read(sys.stdin.buffer), _read(sys.stdin.buffer)
+    if data is None or runs is None:
+        return
+    registered = msgspec.msgpack.decode(runs, type=_KnownRuns).runs
+    options = msgspec.msgpack.decode(data, type=RelayOptions, dec_hook=lambda _, path: Path(path))
     own = Spool(
-        spool.spool_folder(options.log_dir),
-        tell=lambda credential: _tell_parent(_WorkerReport(credential=credential)),
-        begun_anew=lambda: _tell_parent(_WorkerReport(begun_anew=True)),
+        spool_folder(options.log_dir),
+        send_credential=lambda credential: _report(_WorkerReport(credential=credential)),
+        on_recreated=lambda: _report(_WorkerReport(recreated=True)),
     )
     relay_process.tune_gc()
     try:
-        uvloop.run(_work(options, own))
+        uvloop.run(_work(options, own, registered))
     finally:
         relay_process.close(own)
 

@@ -30,7 +30,7 @@ class Noted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def context(cwd: str | os.PathLike[str] = ".") -> Context:
-    """The instructions, settings and variables that apply to a session of Claude Code in this folder."""
+    """Return the instructions, settings and variables that apply to a session of Claude Code in this folder."""
     return read_context(Path(cwd), hmac_of)
 
 
@@ -42,7 +42,7 @@ def noted_context(cwd: str | os.PathLike[str] | None) -> Json:
     try:
         return msgspec.Raw(redactor().redact(msgspec.json.encode(_noted(context(cwd))), "context").data)
     except Exception as error:  # it is read inside somebody else's program
-        log.warning("the context of %s is not recorded: %r", cwd, error)
+        log.warning("cannot record the context of %s: %r", cwd, error)
         return UNSET
 
 
@@ -51,10 +51,6 @@ def _noted(context: Context) -> Noted:
         cwd=context.cwd,
         git_root=context.git_root,
         instructions=context.instructions,
-        settings=[
-            NotedFile(file.path, file.hmac)
-            for file in context.settings_files
-            if file.is_there and file.applies
-        ],
+        settings=[NotedFile(file.path, file.hmac) for file in context.settings_files if file.is_there and file.applies],
         variables=context.variables,
     )

@@ -16,7 +16,6 @@ of an exchange that grows large are not held in memory: they are in the live fil
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import msgspec
@@ -44,12 +43,11 @@ from agent_logger.model.records import (
 from agent_logger.protocols.json_text import raw as raw_json
 from agent_logger.recording.totals import Tally, Totals
 
-HELD_BYTES = 8 << 20  # of an exchange's messages; a line of the log could not hold more, either
+HELD_BYTES = 8 << 20  # of an exchange's messages; a line of the log has the same limit
 Content = str | list[Raw]
 
 
-@dataclass(frozen=True, slots=True)
-class Began:
+class Began(msgspec.Struct, frozen=True):
     """What is known of a session before its client says anything."""
 
     witness: Literal["sdk", "run"] = "sdk"
@@ -57,11 +55,10 @@ class Began:
     argv: list[str] | None = None
     cwd: str | None = None
     system_prompt: list[SystemPrompt] | None = None
-    is_new: bool = False  # the agent was started without a session to go on with
+    is_new: bool = False  # the agent was started without a session to continue
 
 
-@dataclass(frozen=True, slots=True)
-class LargeExchange:
+class LargeExchange(msgspec.Struct, frozen=True):
     """An exchange without its messages. These are in the live file; each must pass through `finished` before it is
     written."""
 
@@ -72,8 +69,7 @@ class LargeExchange:
 Written = SessionStart | Resume | LiveStart | LiveMessage | ExchangeRecord | LargeExchange | SessionEnd
 
 
-@dataclass(frozen=True, slots=True)
-class UserInput:
+class UserInput(msgspec.Struct, frozen=True):
     text: str
     content: Json = UNSET  # its blocks, if it is more than a text
 
@@ -84,24 +80,22 @@ class UserInput:
         return cls(text_of([msgspec.json.decode(raw) for raw in content]), raw_json(content))
 
 
-@dataclass(slots=True)
-class _Open:
+class _Open(msgspec.Struct):
     """An exchange in flight."""
 
     id: str
     number: int
     started: str
-    inputs: list[UserInput] = field(default_factory=list)
-    messages: list[Message] = field(default_factory=list)
-    tally: Tally = field(default_factory=Tally)
-    work: counters.Work = field(default_factory=counters.Work)
+    inputs: list[UserInput] = msgspec.field(default_factory=list)
+    messages: list[Message] = msgspec.field(default_factory=list)
+    tally: Tally = msgspec.field(default_factory=Tally)
+    work: counters.Work = msgspec.field(default_factory=counters.Work)
     bytes: int = 0
     result: tuple[ExchangeStats, Json] | None = None  # and its origin; in a run it waits for the exit
-    redactions: list[Redaction] = field(default_factory=list)
-    ends: dict[str, SdkStreamEvent] = field(
-        default_factory=dict
-    )  # by message: the event that tells its final usage
-    streaming: dict[str | None, str] = field(default_factory=dict)  # thread to message
+    redactions: list[Redaction] = msgspec.field(default_factory=list)
+    # By message: the event that has its final usage.
+    ends: dict[str, SdkStreamEvent] = msgspec.field(default_factory=dict)
+    streaming: dict[str | None, str] = msgspec.field(default_factory=dict)  # thread to message
     announced: bool = False  # by an init
     answered: bool = False  # it holds a message of the agent
 
@@ -150,11 +144,7 @@ class _Open:
             return UNSET
         if len(self.inputs) == 1:
             return blocks[0]
-        return raw_json([_content(user_input) for user_input in self.inputs])
-
-
-def _content(given: UserInput) -> Any:
-    return given.content if given.content else given.text
+        return raw_json([user_input.content or user_input.text for user_input in self.inputs])
 
 
 class Exchanges:
@@ -170,8 +160,10 @@ class Exchanges:
         goes_on: bool = False,
         began: Began = Began(),  # noqa: B008 (it is frozen)
         context: Callable[[str | None], Json] = lambda _: UNSET,
+        others_number: Callable[[], int] = lambda: 0,
     ) -> None:
         self._context = context  # of a session in that folder
+        self._others_number = others_number  # the highest that another logger of the session has used
         self.session_id: str | None = None
         self.continues = continues
         self.totals = Totals()
@@ -181,7 +173,7 @@ class Exchanges:
         self._before = inherited
         self._has_start = self._resumes = False
         self._resumed_from: str | None = None
-        self.has_unknown_history = goes_on
+        self.has_unknown_history = goes_on  # that no log here holds
         self._init: tuple[Init, Raw] | None = None
         self._model: str | None = None
         self._open: _Open | None = None
@@ -207,10 +199,6 @@ class Exchanges:
         self._resumed_from = resumed_from
         self._before = past.counters
 
-    def go_on(self) -> None:
-        """Note that the session has a history that no log here holds."""
-        self.has_unknown_history = True
-
     def go_on_from(self, session_id: str, before: counters.Counters | None) -> None:
         """Note that this session is new but includes an earlier one: a fork, or a client that changes ids."""
         self.continues, self._before = session_id, before
@@ -218,7 +206,8 @@ class Exchanges:
     def identified(self, session_id: str) -> Iterator[Written]:
         """Take the client's id, now that it is known, and renumber the exchanges in flight."""
         self.session_id = session_id
-        for number, exchange in enumerate(self.in_flight, self.totals.last_number + 1):
+        last = max(self.totals.last_number, self._others_number())
+        for number, exchange in enumerate(self.in_flight, last + 1):
             exchange.number = number
             yield self._live(exchange)
 
@@ -229,7 +218,7 @@ class Exchanges:
     @property
     def is_waiting(self) -> bool:
         """Whether an input was logged and nothing came after it."""
-        return bool(self._open and self._open.inputs and not self._open.tally.count)
+        return bool(self._open and self._open.inputs and not (self._open.tally.count or self._open.announced))
 
     @property
     def cost_usd(self) -> float | None:
@@ -263,9 +252,7 @@ class Exchanges:
         exchange.redactions += (replace(redaction, place="user_input") for redaction in redactions)
         yield self._live(exchange)
 
-    def message(
-        self, message: SdkMessage, ts: str, redactions: tuple[Redaction, ...] = ()
-    ) -> Iterator[Written]:
+    def message(self, message: SdkMessage, ts: str, redactions: tuple[Redaction, ...] = ()) -> Iterator[Written]:
         prompt = message.prompt
         if prompt is not None and not self._knows(prompt):
             yield from self.input(UserInput.of(prompt), ts, redactions)
@@ -317,12 +304,9 @@ class Exchanges:
         stats = self.last_stats = counters.stats(message, self._before, goes_on=goes_on, work=exchange.work)
         if message.result:
             self._before = counters.later(counters.counters_of(message.result), self._before)
-        unanswered: list[UserInput] = []
-        if not message.is_human and exchange.inputs:
-            unanswered, exchange.inputs = exchange.inputs, []
-        if unanswered:
+        if not message.is_human and exchange.inputs:  # nothing has answered them
             self._next = self._next or self._begun(ts, after=exchange.number)
-            self._next.inputs[:0] = unanswered
+            self._next.inputs[:0], exchange.inputs = exchange.inputs, []
         exchange.result = (stats, message.origin)
         if not self._awaits_exit:
             yield from self._go_on(ts)
@@ -339,20 +323,24 @@ class Exchanges:
     def finish(
         self, reason: str | None, ts: str, end_reason: EndReason, exited: Exit | None = None
     ) -> Iterator[Written]:
-        """End the log: write what is in flight, and the totals. The last exchange of a run says how the process
-        ended."""
-        while self._open:
-            last = exited if self._next is None else None
-            yield from self._ended(self._open, "result" if self._open.result else end_reason, ts, last)
+        """End the log: write what is in flight, and the totals."""
+        yield from self.end(end_reason, ts, exited)
         if not self._has_start and not self.totals.exchanges:
             return  # nothing was said in it
         yield from self._started(ts)
         yield self.totals.end(self.session_id, ts, reason)
 
+    def end(self, end_reason: EndReason, ts: str, exited: Exit | None = None) -> Iterator[Written]:
+        """End what is in flight. The last exchange of a run says how the process ended."""
+        while self._open:
+            last = exited if self._next is None else None
+            yield from self._ended(self._open, "result" if self._open.result else end_reason, ts, last)
+
     # ------------------------------------------------------------ records
 
     def _begun(self, ts: str, *, after: int | None = None) -> _Open:
-        number = self.totals.last_number if after is None else after
+        own = self.totals.last_number if after is None else after
+        number = max(own, self._others_number() if self.session_id else 0)
         return _Open(self._new_id(), number + 1, ts, work=counters.Work(self._began.is_new))
 
     def _live(self, exchange: _Open) -> LiveStart:

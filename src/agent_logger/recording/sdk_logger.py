@@ -10,26 +10,35 @@ import os
 import threading
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+from weakref import WeakSet
 
+from agent_logger import config
 from agent_logger.errors import AgentLoggerError, StoreError
 from agent_logger.home.install import know, redactor
 from agent_logger.messages import sdk, sdk_objects
+from agent_logger.messages.entries import EXCEPTION
 from agent_logger.model.records import EndReason
 from agent_logger.platform import on_fork
 from agent_logger.protocols.json_text import encode, in_utf8
 from agent_logger.recording.exchanges import UserInput
+from agent_logger.recording.sdk_query import query_arguments, resumed_session, sdk_query
 from agent_logger.recording.session_writer import SessionWriter
+
+if TYPE_CHECKING:
+    from claude_agent_sdk import ClaudeAgentOptions, Transport
+    from claude_agent_sdk import Message as SdkObject
 
 T = TypeVar("T")
 log = logging.getLogger("agent_logger")
 
 
 class SessionLogger:
-    """Record the sessions of one client, one after the other, into `sessions_dir`.
+    """Record the sessions of one client, one after the other, into `sessions_dir`: by default the folder in the
+    settings, `./sessions`.
 
     Any thread may use it. A resumed session continues in its own file; pass `resumed_from` when you resume or fork a
     session, so that the client's counters are read correctly. With `strict`, it raises `StoreError` when it cannot
@@ -38,11 +47,11 @@ class SessionLogger:
 
     def __init__(
         self,
-        sessions_dir: str | os.PathLike[str] = "./sessions",
+        sessions_dir: str | os.PathLike[str] | None = None,
         strict: bool = False,
         resumed_from: str | None = None,
     ) -> None:
-        self._folder = Path(sessions_dir).expanduser().absolute()  # the working folder may change
+        self._folder = config.sessions_dir(sessions_dir)
         self._strict = strict
         self._writer = SessionWriter(self._folder, resumed_from=resumed_from)
         self._not_understood = 0
@@ -50,6 +59,8 @@ class SessionLogger:
         self._lock = threading.RLock()
         self._waiting: deque[Callable[[], None]] = deque()
         self._busy = False
+        self._wrapped: WeakSet[AsyncGenerator[Any, None]] = WeakSet()  # streams that this logger logs already
+        self._noted_exception: str | None = None  # while nothing was logged after it
         on_fork(self)
 
     def after_fork(self) -> None:
@@ -72,15 +83,34 @@ class SessionLogger:
         """Write the totals, with a `reason` if you have one. Messages that are logged after this resume the session."""
         self._do(lambda: self._finish(reason, "eof"))
 
-    async def wrap(self, messages: AsyncIterable[T]) -> AsyncGenerator[T, None]:
-        """Log each message, then pass it through: messages of the client, or the prompts on their way to it."""
-        try:
-            async for message in messages:
-                self.log(message)
-                yield message
-        finally:
-            if aclose := getattr(messages, "aclose", None):
-                await aclose()
+    def query(
+        self,
+        *,
+        prompt: "str | AsyncIterable[dict[str, Any]]",
+        options: "ClaudeAgentOptions | None" = None,
+        transport: "Transport | None" = None,
+    ) -> "AsyncGenerator[SdkObject, None]":
+        """Send a prompt to the agent with the Claude Agent SDK, and yield the SDK's messages, each logged first.
+
+        Takes what `claude_agent_sdk.query` takes: the prompt is a text, or an async iterable of messages. Logs the
+        prompt, the session that `options` resumes, and the exception that ends the stream, which is raised again. One
+        logger can make several queries, one after the other; queries that run at the same time need a logger each.
+
+        Raises `ModuleNotFoundError` if the SDK is not installed.
+        """
+        sdk_query()  # so that the call fails, and not the first step of a loop
+        return self._query(prompt=prompt, options=options, transport=transport)
+
+    def wrap(self, messages: AsyncIterable[T]) -> AsyncGenerator[T, None]:
+        """Return an async iterator that logs each message and passes it on.
+
+        Wrap the messages of the client: `logger.wrap(client.receive_response())`. A call of the SDK's `query` is logged
+        with its prompt, as `SessionLogger.query` does it. Wrap also the prompts that you stream to a client.
+        """
+        arguments = query_arguments(messages)
+        wrapped = self._query(**arguments) if arguments else self._passed_on(messages)
+        self._wrapped.add(wrapped)
+        return wrapped
 
     @property
     def lost(self) -> int:
@@ -101,14 +131,53 @@ class SessionLogger:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, _: object, __: TracebackType | None) -> None:
-        self.close("error" if kind else None)
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        if error:
+            self._note_exception(error)
+        self.close(_end_by(error) if error else None)
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, _: object, __: TracebackType | None) -> None:
-        self.close("error" if kind else None)
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.__exit__(kind, error, trace)
+
+    # ------------------------------------------------------------ streams
+
+    async def _passed_on(self, messages: AsyncIterable[T]) -> AsyncGenerator[T, None]:
+        try:
+            async for message in messages:
+                self.log(message)
+                yield message
+        except GeneratorExit:  # the reader has left; it may have got all it wants
+            raise
+        except BaseException as error:
+            self._note_exception(error)
+            raise
+        finally:
+            if aclose := getattr(messages, "aclose", None):
+                await aclose()
+
+    async def _query(self, *, prompt: Any, options: Any = None, **more: Any) -> AsyncGenerator[Any, None]:
+        """Log a query from its prompt to its end. The exchange of a reader who leaves early stays open, for whoever
+        closes this logger may know why; the next query ends it."""
+        self._do(lambda: self._begin_query(prompt, options))
+        if not isinstance(prompt, str) and not any(prompt is stream for stream in self._wrapped):
+            prompt = self.wrap(prompt)
+        stream = self._passed_on(sdk_query()(prompt=prompt, options=options, **more))
+        try:
+            async with aclosing(stream):
+                async for message in stream:
+                    yield message
+        except GeneratorExit:
+            raise
+        except BaseException:
+            with suppress(Exception):  # of a strict logger, which must not hide this one
+                self._do(self._writer.end_exchange)
+            raise
+        self._do(self._writer.end_exchange)
 
     # ------------------------------------------------------------ one at a time
 
@@ -135,23 +204,24 @@ class SessionLogger:
             self._not_understood += 1
             if self._strict:
                 raise
-            self._warn(f"a message is lost: {error!r}")
+            self._warn(f"a message could not be recorded: {error!r}")
             return
         if self._writer.failed:
             problem = f"{self._writer.path}: {self._writer.failed}"
             if self._strict:
-                raise StoreError(problem)
+                raise StoreError(problem) from self._writer.error
             self._warn(problem)
 
     def _warn(self, problem: str) -> None:
         if not self._warned:
             self._warned = True
-            log.warning("the session is not recorded whole: %s", problem)
+            log.warning("part of the session could not be recorded: %s", problem)
 
     # ------------------------------------------------------------ the work
 
     def _log(self, message: object) -> None:
         self._begin()
+        self._noted_exception = None
         redacted = redactor().redact(_json(message), "message")
         read_message = sdk.read(redacted.data)
         self._writer.message(read_message, redacted.redactions)
@@ -165,6 +235,25 @@ class SessionLogger:
         typed = message.content if message.inner else redacted.data.decode("utf-8", "replace")
         self._writer.input(UserInput.of(typed), redacted.redactions)
 
+    def _begin_query(self, prompt: object, options: object) -> None:
+        self._begin()
+        session, goes_on = resumed_session(options)
+        self._writer.client_starts(session, goes_on=goes_on)
+        if isinstance(prompt, str) and not self._writer.is_waiting:  # else the program has logged it
+            self._log_user_input(prompt)
+
+    def _note_exception(self, error: BaseException) -> None:
+        """Log what ended a stream or a block, once, in the exchange that it ended. A strict logger that cannot write it
+        must not hide the exception behind its own."""
+        with suppress(Exception):
+            self._do(lambda: self._log_exception(error))
+
+    def _log_exception(self, error: BaseException) -> None:
+        text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        if text != self._noted_exception and self._writer.in_flight:
+            self._log({"type": "system", "subtype": EXCEPTION, "reason": _end_by(error), "error": text})
+            self._noted_exception = text
+
     def _begin(self) -> None:
         if self not in _open:
             _open.add(self)
@@ -172,13 +261,29 @@ class SessionLogger:
 
     def _finish(self, reason: str | None, end_reason: EndReason) -> None:
         _open.discard(self)
-        redacted_reason = (
-            redactor().redact_text(reason, "reason").data if reason else reason
-        )  # an error may quote a key
+        self._noted_exception = None
+        # An error may quote a key.
+        redacted_reason = redactor().redact_text(reason, "reason").data if reason else reason
         self._writer.finish(redacted_reason, end_reason)
 
     def end_with_process(self) -> None:
+        """End the session because the process exits. The interpreter calls this."""
         self._do(lambda: self._finish("exit", "exit"))
+
+
+# By the name of an exception's class: that of an event loop is imported by whoever runs one.
+_REASONS = {
+    "CancelledError": "cancelled",
+    "Cancelled": "cancelled",
+    "GeneratorExit": "cancelled",
+    "KeyboardInterrupt": "interrupted",
+    "SystemExit": "exit",
+}
+
+
+def _end_by(error: BaseException) -> str:
+    """Return the reason of a session that this exception ended."""
+    return next((_REASONS[cls.__name__] for cls in type(error).__mro__ if cls.__name__ in _REASONS), "error")
 
 
 def _json(message: object) -> bytes:
@@ -191,7 +296,7 @@ def _json(message: object) -> bytes:
 # ---------------------------------------------------------------- of the process
 
 
-_open: set[SessionLogger] = set()  # held until they are closed: a forgotten one gets its end at exit
+_open: set[SessionLogger] = set()  # kept until they are closed: one that is not closed is ended at exit
 
 
 def _at_exit() -> None:

@@ -6,19 +6,18 @@ fails: `failed` says why, and `lost` counts.
 
 import time
 from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from msgspec import UNSET
 
-from agent_logger.agents.command_lines import starts_new
-from agent_logger.agents.registry import agent_called
 from agent_logger.clock import CLOCK, Clock
 from agent_logger.errors import AgentLoggerError
 from agent_logger.files.parts import PartFile, parts_of
 from agent_logger.home.layout import safe_name
 from agent_logger.journal.journal import Journal
 from agent_logger.logs.find import exchange_log_of, free_name
-from agent_logger.logs.reader import read_exchanges, read_log
+from agent_logger.logs.log_records import read_exchange_log
 from agent_logger.messages.counters import COST_DIGITS, Counters
 from agent_logger.messages.sdk import SdkMessage
 from agent_logger.model.records import (
@@ -32,13 +31,14 @@ from agent_logger.model.records import (
     Redaction,
     SessionStart,
 )
-from agent_logger.platform import on_fork
+from agent_logger.platform import exclusive_in, on_fork
 from agent_logger.recording.context import noted_context
 from agent_logger.recording.exchanges import Began, Exchanges, LargeExchange, UserInput, Written
+from agent_logger.recording.numbering import OthersNumbers
 from agent_logger.recording.totals import Totals
 
 RESET = "conversation_reset"
-PROVISIONAL = "unnamed"  # what stands for the id in the name of a log until it is known
+PROVISIONAL = "unnamed"  # used in the name of a log until the id is known
 Redactions = tuple[Redaction, ...]
 
 
@@ -58,6 +58,7 @@ class SessionWriter:
         self.session_id: str | None = None
         self.path: Path | None = None
         self.failed: str | None = None  # why the last call could not write all; `None` if it did
+        self.error: OSError | None = None  # the error of the disk behind that
         self.stats: ExchangeStats | None = None  # of the last result
         self._clock, self._resumed_from, self._began = clock, resumed_from, began
         self._goes_on = goes_on  # with a session, which `resumed_from` may not name
@@ -78,7 +79,8 @@ class SessionWriter:
     def input(self, given: UserInput, redactions: Redactions = ()) -> None:
         self.failed = None
         log = self._opened()
-        self._write(log, log.exchanges.input(given, self._clock.now(), redactions))
+        with self._numbering(log):
+            self._write(log, log.exchanges.input(given, self._clock.now(), redactions))
 
     def message(self, message: SdkMessage, redactions: Redactions = ()) -> None:
         self.failed = None
@@ -87,21 +89,50 @@ class SessionWriter:
         if is_reset and not log.exchanges.in_flight:
             log = self._leave(log)
             is_reset = False
-        if name := log.exchanges.names(message):
-            self._identify(log, name)
-        self._write(log, log.exchanges.message(message, self._clock.now(), redactions))
+        name = log.exchanges.names(message)
+        may_begin = not log.exchanges.in_flight or message.type in ("user", "result")
+        with self._numbering(log, name) if name or may_begin else nullcontext():
+            if name:
+                self._identify(log, name)
+            self._write(log, log.exchanges.message(message, self._clock.now(), redactions))
         if message.result:
             self.stats = log.exchanges.last_stats
         if is_reset:
             self._leave(log)
 
-    def finish(
-        self, reason: str | None = None, end_reason: EndReason = "eof", exited: Exit | None = None
-    ) -> None:
+    def finish(self, reason: str | None = None, end_reason: EndReason = "eof", exited: Exit | None = None) -> None:
         self.failed = None
         if log := self._log:
             self._close(log, reason, end_reason, exited)
             self._log, self._resumed_from = None, self.session_id
+
+    def end_exchange(self) -> None:
+        """End the exchange in flight, whose stream is over; the session may go on."""
+        self.failed = None
+        if log := self._log:
+            self._write(log, log.exchanges.end("eof", self._clock.now()))
+
+    def client_starts(self, resumed_from: str | None, *, goes_on: bool) -> None:
+        """Prepare for a new process of the client. What the process before it left unfinished ends, and so does a
+        session that this one does not continue. Inputs that wait for an answer are for the new process."""
+        if not self.is_waiting:
+            self.end_exchange()
+        log, continues = self._log, goes_on and resumed_from in (None, self.session_id)
+        if log and log.exchanges.totals.exchanges and not continues:
+            log = self._leave(log, inputs_go_on=self.is_waiting, is_over=True)
+        if log is None or log.exchanges.session_id is None:
+            self._resumed_from = resumed_from or (self._resumed_from if goes_on else None)
+            self._goes_on = goes_on
+
+    @property
+    def in_flight(self) -> bool:
+        """Whether an exchange has begun and not ended."""
+        return bool(self._log and self._log.exchanges.in_flight)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether an input was logged and nothing came after it."""
+        return bool(self._log and self._log.exchanges.is_waiting)
 
     @property
     def cost_usd(self) -> float | None:
@@ -126,8 +157,12 @@ class SessionWriter:
     def _context(self, cwd: str | None) -> Json:
         """The context to record, for agents that have one. A session without a named agent is the SDK's, which has
         one."""
+        if self._began.agent is None:
+            return noted_context(cwd)
+        from agent_logger.agents.registry import agent_called  # the SDK's logger names no agent
+
         agent = agent_called(self._began.agent)
-        return noted_context(cwd) if self._began.agent is None or (agent and agent.context) else UNSET
+        return noted_context(cwd) if agent and agent.context else UNSET
 
     # ------------------------------------------------------------ which log
 
@@ -135,9 +170,8 @@ class SessionWriter:
         log = self._opened()
         if log.exchanges.belongs(message):
             return log
-        return self._leave(
-            log, log.exchanges.totals.counters, inputs_go_on=log.exchanges.is_waiting
-        )  # a fork has the old counters in it
+        # A fork includes the old counters.
+        return self._leave(log, log.exchanges.totals.counters, inputs_go_on=log.exchanges.is_waiting)
 
     def _opened(self, continues: str | None = None, inherited: Counters | None = None) -> "_Log":
         if self._log is None:
@@ -149,27 +183,28 @@ class SessionWriter:
                 inherited=inherited,
                 began=self._began,
                 context=self._context,
+                others_number=OthersNumbers(journal).highest,
             )
             self._log = _Log(journal, exchanges, stem)
             self.session_id, self.path = None, _path(journal)
         return self._log
 
-    def _leave(self, log: "_Log", inherited: Counters | None = None, *, inputs_go_on: bool = False) -> "_Log":
-        """End this session and open a new one that continues it. Inputs that wait for an answer may move to the new
-        one."""
+    def _leave(
+        self, log: "_Log", inherited: Counters | None = None, *, inputs_go_on: bool = False, is_over: bool = False
+    ) -> "_Log":
+        """End this session and open a new one, which continues it unless it is over. Inputs that wait for an answer may
+        move to the new one."""
         inputs = log.exchanges.withdraw() if inputs_go_on else []
         self._log = None
-        new = self._opened(log.exchanges.session_id, inherited)
+        new = self._opened(None if is_over else log.exchanges.session_id, inherited)
         for given in inputs:
             self._write(new, new.exchanges.input(given, self._clock.now()))
         if inputs:
             log.journal.withdraw()
-        self._close(log, "reset", "reset")
+        self._close(log, None if is_over else "reset", "eof" if is_over else "reset")
         return new
 
-    def _close(
-        self, log: "_Log", reason: str | None, end_reason: EndReason, exited: Exit | None = None
-    ) -> None:
+    def _close(self, log: "_Log", reason: str | None, end_reason: EndReason, exited: Exit | None = None) -> None:
         self._write(log, log.exchanges.finish(reason, self._clock.now(), end_reason, exited))
         log.journal.close()
         self._lost += log.journal.lost
@@ -181,23 +216,30 @@ class SessionWriter:
         exchanges, resumed_from = log.exchanges, self._resumed_from
         if log.journal.rename(name) and part:
             log.is_resumed = True
-            totals, has_start = _past(part)
+            totals, has_start, _ = _read(part)
             exchanges.resume(totals, has_start=has_start, resumed_from=resumed_from)
         elif resumed_from and resumed_from != session_id and not exchanges.continues:
             parent = exchange_log_of(self.folder, resumed_from)
-            exchanges.go_on_from(resumed_from, _past(parent)[0].counters if parent else None)
+            exchanges.go_on_from(resumed_from, _read(parent)[0].counters if parent else None)
         elif resumed_from or self._goes_on:
-            exchanges.go_on()
+            exchanges.has_unknown_history = True
         self.session_id, self.path, self._resumed_from = session_id, _path(log.journal), None
         self._goes_on = False
         self._write(log, exchanges.identified(session_id))
+
+    def _numbering(self, log: "_Log", name: str | None = None) -> AbstractContextManager[None]:
+        """Choose the log of a session that has got its `name`, or the number of an exchange that may begin, and write
+        that down before another logger of the session chooses."""
+        return exclusive_in(self.folder) if name or log.exchanges.session_id else nullcontext()
 
     # ------------------------------------------------------------ writing
 
     def _write(self, log: "_Log", records: Iterable[Written]) -> None:
         for record in records:
             if not log.write(record):
-                self.failed = log.journal.failing or "the exchange in flight could not be written"
+                self.error = log.journal.error
+                why = self.error.strerror if self.error else "unknown error"
+                self.failed = log.journal.failing or f"cannot write the exchange in flight ({why})"
 
 
 class _Log:
@@ -205,7 +247,7 @@ class _Log:
 
     def __init__(self, journal: Journal, exchanges: Exchanges, stem: str) -> None:
         self.journal, self.exchanges, self.stem = journal, exchanges, stem
-        self.is_resumed = False  # it was there before
+        self.is_resumed = False  # it existed before
         self._in_flight = False
 
     def after_fork(self) -> None:
@@ -223,7 +265,7 @@ class _Log:
                 return self.journal.add(record, counts=self.exchanges.is_large)
             case LargeExchange():
                 self._in_flight = False
-                return self.journal.end_large(record.record, record.finished)
+                return self.journal.end(record.record, record.finished)
             case ExchangeRecord():
                 self._in_flight = False
                 return self.journal.end(record)
@@ -249,24 +291,22 @@ def _cost_up_to(folder: Path, session_id: str | None, visited: set[str | None]) 
     return cost
 
 
-def _past(log: PartFile) -> tuple[Totals, bool]:
-    """What a log holds: the totals of its exchanges, and whether it has a start record."""
-    totals, has_start, _ = _read(log)
-    return totals, has_start
-
-
 def _read(log: PartFile) -> tuple[Totals, bool, str | None]:
     """The totals of a log, whether it has a start record, and the session that it continues."""
     try:
-        exchanges = [
-            exchange
-            for exchange in read_exchanges(log.folder, log.name)
-            if exchange.complete or exchange.end_reason
-        ]
-        items = read_log(log.folder, log.name)
-        start = next((item.value for item in items if isinstance(item.value, SessionStart)), None)
+        read = read_exchange_log(log.folder, log.name)
     except (OSError, AgentLoggerError):
         return Totals(), bool(parts_of(log.folder, log.name)), None
-    is_new = start is not None and starts_new(start.argv or [], start.agent) and start.witness == "run"
-    totals = Totals.of(sorted(exchanges, key=lambda exchange: exchange.exchange), is_new=is_new)
+    start = read.start
+    exchanges = [exchange for exchange in read.exchanges if exchange.complete or exchange.end_reason]
+    totals = Totals.of(sorted(exchanges, key=lambda exchange: exchange.exchange), is_new=_is_new_run(start))
     return totals, start is not None, start.continues if start else None
+
+
+def _is_new_run(start: SessionStart | None) -> bool:
+    """Whether the log is that of a run which started a new session."""
+    if start is None or start.witness != "run":
+        return False
+    from agent_logger.agents.command_lines import starts_new  # only runs have command lines
+
+    return starts_new(start.argv or [], start.agent)

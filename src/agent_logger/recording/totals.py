@@ -2,29 +2,26 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 import msgspec
 from msgspec.structs import replace
 
 from agent_logger.messages import counters
 from agent_logger.messages.counters import COST_DIGITS, Counters, Work
-from agent_logger.messages.sdk import ReportedUsage, usage_in
+from agent_logger.messages.sdk import ReportedUsage
 from agent_logger.model.records import ExchangeRecord, ExchangeStats, Message, SessionEnd, Tokens
 from agent_logger.model.session import SYNTHETIC
 
 
-@dataclass(slots=True)
-class Tally:
+class Tally(msgspec.Struct):
     """What the messages of one exchange add up to, counted as they come."""
 
     count: int = 0
-    tools: dict[str, str] = field(default_factory=dict)  # tool use to tool
+    tools: dict[str, str] = msgspec.field(default_factory=dict)  # tool use to tool
     context_tokens: int | None = None
     peak_context_tokens: int = 0
-    usage: dict[str, tuple[ReportedUsage, bool]] = field(
-        default_factory=dict
-    )  # by response; whether it is of the main thread
+    # By response: the usage, and whether it belongs to the main thread.
+    usage: dict[str, tuple[ReportedUsage, bool]] = msgspec.field(default_factory=dict)
 
     @classmethod
     def of(cls, messages: Iterable[Message]) -> "Tally":
@@ -39,7 +36,7 @@ class Tally:
             return
         if message.name:
             self.tools[message.tool_use_id or str(self.count)] = message.name
-        usage, is_main = _reported(message), message.parent_tool_use_id is None
+        usage, is_main = counters.reported_in(message), message.parent_tool_use_id is None
         if usage is None or message.model == SYNTHETIC:
             return
         self.take(message.message_id or f"message {self.count}", usage, is_main=is_main)
@@ -60,8 +57,7 @@ class Tally:
         return counters.sum_of(map(counters.tokens_in, usages))
 
 
-@dataclass(slots=True)
-class Totals:
+class Totals(msgspec.Struct):
     """The totals of the exchanges that were added so far."""
 
     exchanges: int = 0
@@ -75,7 +71,7 @@ class Totals:
     context_tokens: int | None = None
     peak_context_tokens: int | None = None
     counters: Counters | None = None  # as the log has them
-    tools: dict[str, str] = field(default_factory=dict)  # exchange and tool use to tool
+    tools: dict[str, str] = msgspec.field(default_factory=dict)  # exchange and tool use to tool
 
     @classmethod
     def of(cls, exchanges: Iterable[ExchangeRecord], *, is_new: bool = False) -> "Totals":
@@ -134,12 +130,3 @@ class Totals:
             peak_context_tokens=self.peak_context_tokens,
             reason=reason,
         )
-
-
-def _reported(message: Message) -> ReportedUsage | None:
-    if not message.usage:
-        return None
-    try:
-        return usage_in(bytes(message.usage))
-    except (msgspec.MsgspecError, RecursionError):
-        return None

@@ -20,12 +20,13 @@ from pathlib import Path
 from typing import Any
 
 from agent_logger import __version__, config, platform
-from agent_logger.agents.claude_code.folders import provider_root, variable_prefix
+from agent_logger.agents.claude_code.folders import claude_roots, provider_root, variable_prefix
 from agent_logger.agents.claude_code.naming import folder_name
 from agent_logger.clock import CLOCK
 from agent_logger.errors import SourceError, StoreError
 from agent_logger.files.append import Appender
 from agent_logger.files.git import branch_of
+from agent_logger.home.facts import register_log_folder
 from agent_logger.model.prices import NO_USAGE, price
 from agent_logger.model.session import Block, Cost, Usage
 from agent_logger.protocols.json_text import encode
@@ -34,7 +35,7 @@ from agent_logger.providers.registry import dialect_of
 from agent_logger.transcripts.store import real
 
 HOOK_SECONDS = 60
-STOPPED = {  # how each says that it stopped, in Anthropic's words
+STOPPED = {  # stop reasons of each API, and Anthropic's names for them
     "stop": "end_turn", "STOP": "end_turn", "completed": "end_turn",
     "tool_calls": "tool_use", "function_call": "tool_use",
     "length": "max_tokens", "MAX_TOKENS": "max_tokens", "incomplete": "max_tokens",
@@ -52,11 +53,12 @@ class ModelAnswer:
     blocks: Sequence[Json]
     model: str
     message_id: str
-    usage: Usage | None  # none: the endpoint did not report it, or not in a way that is understood
+    usage: Usage | None  # none: not reported, or in an unknown form
     stop_reason: str
 
     @property
     def tool_uses(self) -> list[Json]:
+        """The blocks of the answer that call a tool."""
         return [block for block in self.blocks if block["type"] == "tool_use"]
 
 
@@ -68,7 +70,7 @@ def answer_of(path: str, body: bytes) -> ModelAnswer:
     dialect = dialect_of("", path)
     answer = dialect.read(body) if dialect else None
     if dialect is None or answer is None or answer.error or answer.message is None:
-        reason = answer.error.message if answer and answer.error else "not an answer of a model"
+        reason = answer.error.message if answer and answer.error else "not a model response"
         raise SourceError(f"{path}: {reason}")
     blocks = [_block(block) for block in answer_blocks(dialect, answer.message)]
     calls = any(block["type"] == "tool_use" for block in blocks)
@@ -91,11 +93,7 @@ def _block(block: Block) -> Json:
         case "tool_use":
             name = block.id or f"call_{uuid.uuid4().hex}"
             return {"type": "tool_use", "id": name, "name": block.name, "input": block.input or {}}
-    return (
-        block.raw
-        if isinstance(block.raw, dict) and "type" in block.raw
-        else {"type": "text", "text": block.text}
-    )
+    return block.raw if isinstance(block.raw, dict) and "type" in block.raw else {"type": "text", "text": block.text}
 
 
 class TranscriptWriter:
@@ -117,7 +115,10 @@ class TranscriptWriter:
     ) -> None:
         self.provider, self.cwd = provider, real(Path(cwd or Path.cwd()))
         self.session_id = str(uuid.UUID(session_id)) if session_id else str(uuid.uuid4())
-        self.path = provider_root(provider) / "projects" / folder_name(self.cwd) / f"{self.session_id}.jsonl"
+        root = provider_root(provider)
+        self.path = root / "projects" / folder_name(self.cwd) / f"{self.session_id}.jsonl"
+        if root not in claude_roots():
+            register_log_folder(config.home(), root / "projects")  # so that commands find it
         self.lost = 0
         self._version, self._permission_mode = version, permission_mode
         self._began = time.monotonic()
@@ -150,17 +151,18 @@ class TranscriptWriter:
             self._print("assistant", message, self._append("assistant", message))
 
     def tool_result(self, tool_use_id: str, content: str | Sequence[Json], *, is_error: bool = False) -> None:
+        """Write the result of a tool that the model called."""
         self._results += 1
         block = {"type": "tool_result", "tool_use_id": tool_use_id, "content": content, "is_error": is_error}
         message = {"role": "user", "content": [block]}
         self._print("user", message, self._append("user", message))
 
     def summary(self, text: str) -> None:
-        self._write(
-            {"type": "summary", "summary": text, "leafUuid": self._last, "sessionId": self.session_id}
-        )
+        """Write a summary of the session so far."""
+        self._write({"type": "summary", "summary": text, "leafUuid": self._last, "sessionId": self.session_id})
 
     def close(self) -> None:
+        """Close the file. What is written later continues the session."""
         if self._file:
             self._file.close()
             self._file = None
@@ -170,13 +172,11 @@ class TranscriptWriter:
     def result(self, *, is_error: bool = False) -> list[Json]:
         """What `--output-format json` prints: all messages, and how the run ended. An unknown cost is `null`."""
         usage = sum((answer.usage for answer in self._answers if answer.usage), Usage())
-        cost = Cost.total(_cost(answer) for answer in self._answers)
-        texts = [
-            block["text"]
-            for answer in self._answers[-1:]
-            for block in answer.blocks
-            if block["type"] == "text"
-        ]
+        cost = Cost.total(
+            price(answer.usage, answer.model) if answer.usage else Cost(nano_usd=None, reason=NO_USAGE)
+            for answer in self._answers
+        )
+        texts = [block["text"] for answer in self._answers[-1:] for block in answer.blocks if block["type"] == "text"]
         start = {
             "type": "system",
             "subtype": "init",
@@ -270,11 +270,7 @@ class TranscriptWriter:
         except OSError as error:
             self.lost += 1
             if self.lost == 1:
-                log.warning("%s: the session is not written whole: %s", self.path, error)
-
-
-def _cost(answer: ModelAnswer) -> Cost:
-    return price(answer.usage, answer.model) if answer.usage else Cost(nano_usd=None, reason=NO_USAGE)
+                log.warning("%s: cannot write the whole session: %s", self.path, error)
 
 
 def usage_of(usage: Usage) -> Json:
@@ -295,7 +291,7 @@ def _opened(path: Path) -> Appender:
         owned = True
     if not owned:
         held.close()
-        raise StoreError(f"{path}: another process writes to it")
+        raise StoreError(f"{path}: another process is writing to it")
     appender = Appender(held)
     appender.end_torn_line()
     return appender

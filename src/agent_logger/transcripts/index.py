@@ -9,6 +9,7 @@ existing one is of a newer version. The fields are those of Claude Code's own in
 import hashlib
 import logging
 from collections.abc import Callable, Iterable
+from dataclasses import fields
 from pathlib import Path
 
 import msgspec
@@ -22,8 +23,8 @@ from agent_logger.transcripts.messages import StoredSession
 FILE = "sessions-index.json"
 VERSION = 1
 
-log = logging.getLogger("agent_logger.store")
-Describe = Callable[[PartFile], StoredSession | None]  # none: there is nothing in it
+log = logging.getLogger("agent_logger.transcripts")
+Describe = Callable[[PartFile], StoredSession | None]  # none: it is empty
 
 
 class IndexEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -40,16 +41,7 @@ class IndexEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     stamp: str
 
     def session(self) -> StoredSession:
-        return StoredSession(
-            id=self.session_id,
-            project_path=self.project_path,
-            git_branch=self.git_branch,
-            first_prompt=self.first_prompt,
-            summary=self.summary,
-            message_count=self.message_count,
-            created=self.created,
-            modified=self.modified,
-        )
+        return StoredSession(id=self.session_id, **{name: getattr(self, name) for name in _SAME})
 
 
 class _Index(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,6 +50,7 @@ class _Index(msgspec.Struct, frozen=True, kw_only=True):
     digest: str = ""
 
 
+_SAME = [field.name for field in fields(StoredSession) if field.name != "id"]  # in an entry, under the same name
 _index = msgspec.json.Decoder(_Index)
 _entries = msgspec.json.Decoder(list[IndexEntry])
 
@@ -66,9 +59,7 @@ def sessions_in(folder: Path, describe: Describe) -> list[StoredSession]:
     """The sessions of a folder as they are now. Reads the transcripts that have changed, and then writes the index."""
     before, is_newer = _read(folder)
     logs = logs_in(folder).items()
-    entries = [
-        entry for log, parts in logs if (entry := _entry(log, parts, before.get(log.path.name), describe))
-    ]
+    entries = [entry for log, parts in logs if (entry := _entry(log, parts, before.get(log.path.name), describe))]
     if {entry.full_path: entry for entry in entries} != {
         entry.full_path: entry for entry in before.values()
     } and not is_newer:
@@ -76,15 +67,13 @@ def sessions_in(folder: Path, describe: Describe) -> list[StoredSession]:
     return [entry.session() for entry in entries]
 
 
-def _entry(
-    log: PartFile, parts: list[PartFile], before: IndexEntry | None, describe: Describe
-) -> IndexEntry | None:
+def _entry(log: PartFile, parts: list[PartFile], before: IndexEntry | None, describe: Describe) -> IndexEntry | None:
     try:
-        stamp = Stamp.of(parts)  # before it is read: what comes meanwhile is seen next time
+        stamp = Stamp.of(parts)  # before it is read, so that later changes are noticed next time
         if before and (before.stamp, before.full_path) == (stamp.text, str(log.path)):
             return before
         session = describe(log)
-    except (OSError, SourceError):  # sealed or removed just now, or no log at all
+    except (OSError, SourceError):  # just sealed or removed, or not a log
         return None
     if session is None:
         return None
@@ -92,14 +81,8 @@ def _entry(
         session_id=session.id,
         full_path=str(log.path),
         file_mtime=stamp.modified_ms,
-        first_prompt=session.first_prompt,
-        summary=session.summary,
-        message_count=session.message_count,
-        created=session.created,
-        modified=session.modified,
-        git_branch=session.git_branch,
-        project_path=session.project_path,
         stamp=stamp.text,
+        **{name: getattr(session, name) for name in _SAME},
     )
 
 
@@ -121,7 +104,7 @@ def _write(folder: Path, entries: Iterable[IndexEntry]) -> None:
     index = _Index(version=VERSION, entries=msgspec.Raw(data), digest=_digest(data))
     try:
         platform.replace_file(folder / FILE, msgspec.json.encode(index))
-    except OSError as error:  # then the next list reads what has changed once more
+    except OSError as error:  # the next list then reads the changes again
         log.debug("%s: %s", folder / FILE, error)
 
 

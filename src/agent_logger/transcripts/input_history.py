@@ -11,7 +11,7 @@ from agent_logger.transcripts.messages import prompt_in
 
 FILE = "history.jsonl"
 
-log = logging.getLogger("agent_logger.store")
+log = logging.getLogger("agent_logger.transcripts")
 
 
 def remember(root: Path, line: Message, clock: Clock) -> None:

@@ -20,7 +20,7 @@ from agent_logger.logs.transcript.lines import Message, message_of, record_of
 from agent_logger.model import records
 from agent_logger.model.records import SessionHeader, Unknown
 
-TAIL_BYTES = 64 << 10  # of a part, to see where its session stands
+TAIL_BYTES = 64 << 10  # of a part, to read the state of its session
 
 
 class TranscriptLog:
@@ -53,7 +53,7 @@ class TranscriptLog:
     def begin(self) -> None:
         """Write the header if the log has none, as the first message does."""
         if not self._has_looked:
-            with suppress(OSError, SourceError):  # then the next message looks again
+            with suppress(OSError, SourceError):  # the next message checks again
                 self._header = None if read_header(self.log) else self._header
                 self._has_looked = True
         if self._header and self._has_looked and self.journal.offer(self._header):

@@ -24,5 +24,5 @@ def write(folder: Path, text: str) -> None:
 def _path(folder: Path) -> Path:
     path = folder / "memory" / "MEMORY.md"
     if any(location.is_symlink() for location in (path, path.parent, folder)):
-        raise StoreError(f"{path}: a link; it would lead elsewhere")
+        raise StoreError(f"{path}: a symbolic link, which is not followed")
     return path

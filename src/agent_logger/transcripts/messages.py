@@ -1,11 +1,12 @@
 """What the lines of a transcript say: a message as it is stored, and what a list shows about the session.
 
-A message is stored as it came, in Claude Code's shape. Fields that it lacks are added beside it: its own id and the one
+A message is stored as given, in Claude Code's format. Fields that it lacks are added beside it: its own id and the one
 before it, the time, the session, and where the agent worked.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -13,14 +14,15 @@ from agent_logger.agents.claude_code.transcript import session as claude_code
 from agent_logger.agents.claude_code.transcript.exchanges import prompt_of
 from agent_logger.agents.claude_code.transcript.lines import reader_of
 from agent_logger.agents.claude_code.transcript.records import UserRecord
-from agent_logger.agents.claude_code.transcript.turns import blocks_of, text_of_message
+from agent_logger.agents.claude_code.transcript.turns import as_message, blocks_of
 from agent_logger.agents.source_files import File, SourceFiles
+from agent_logger.files.git import branch_of
 from agent_logger.logs.transcript.lines import Message
 from agent_logger.messages.sdk_objects import json_of
 from agent_logger.model.session import Session
 from agent_logger.protocols.json_text import decode, encode
 from agent_logger.protocols.jsonl import JsonEntry
-from agent_logger.providers.answer import with_whole_characters
+from agent_logger.providers.json_values import with_whole_characters
 
 FILES_NAMED = 5  # in a summary
 PROMPT_CHARACTERS = 200  # of the first prompt that a list or a summary shows
@@ -74,18 +76,20 @@ def message_of(given: object) -> Message:
     data = json_of(dict(given) if isinstance(given, Mapping) else given)
     message = decode(data) if data else None
     if not isinstance(message, dict) or not isinstance(message.get("type"), str):
-        raise ValueError("a message is a JSON object with a `type`, or a message object of an SDK")
+        raise ValueError("a message must be a JSON object with a `type`, or a message object of an SDK")
     return message
 
 
-def completed(
-    message: Message, context: TranscriptContext, *, uuid: str, now: str, git_branch: str | None
-) -> Message:
+def completed(message: Message, context: TranscriptContext, *, uuid: str, now: str) -> Message:
     """The line of a message: its own fields win over the added ones. Raises `ValueError` if it names another
     session."""
     for name in ("sessionId", "session_id"):
         if message.get(name) not in (None, context.session):
-            raise ValueError(f"a message of the session {message[name]!r} is none of {context.session!r}")
+            raise ValueError(
+                f"a message of session {message[name]!r} cannot be appended to session {context.session!r}"
+            )
+    cwd = message.get("cwd")
+    git_branch = branch_of(Path(cwd if isinstance(cwd, str) else context.cwd))
     beside: Message = {
         "type": message["type"],
         "uuid": uuid,
@@ -132,7 +136,7 @@ def prompt_in(line: Message) -> str | None:
     if line.get("type") != "user" or line.get("isSidechain"):
         return None
     record: UserRecord = reader_of("user").fitting(with_whole_characters(line))
-    return prompt_of(record, blocks_of(text_of_message(record.message).content, None))
+    return prompt_of(record, blocks_of(as_message(record.message).content, None))
 
 
 # ---------------------------------------------------------------- the session they make
@@ -148,17 +152,12 @@ def described(
     session: Session, messages: Sequence[Message], *, created: str | None = None, project: str | None = None
 ) -> StoredSession:
     times = [message["timestamp"] for message in messages if isinstance(message.get("timestamp"), str)]
-    inputs = (
-        exchange.user_input
-        for exchange in session.exchanges
-        if exchange.user_input and exchange.user_input.strip()
-    )
     branches = [message["gitBranch"] for message in messages if isinstance(message.get("gitBranch"), str)]
     return StoredSession(
         id=session.id,
         project_path=project or session.project,
         git_branch=branches[-1] if branches else None,
-        first_prompt=shortened(next(inputs, None)),
+        first_prompt=_first_prompt(session),
         summary=title_of(messages),
         message_count=sum(not is_own_summary(message) for message in messages),
         created=created or min(times, default=""),
@@ -176,9 +175,12 @@ def title_of(messages: Iterable[Message]) -> str | None:
     return next((titles[kind] for kind in _TITLES if kind in titles), None)
 
 
-def shortened(text: str | None) -> str | None:
-    line = " ".join(text.split()) if text else ""
-    return (line if len(line) <= PROMPT_CHARACTERS else f"{line[: PROMPT_CHARACTERS - 1].rstrip()}…") or None
+def _first_prompt(session: Session) -> str | None:
+    prompts = (" ".join(exchange.user_input.split()) for exchange in session.exchanges if exchange.user_input)
+    prompt = next(filter(None, prompts), None)
+    if prompt is None or len(prompt) <= PROMPT_CHARACTERS:
+        return prompt
+    return f"{prompt[: PROMPT_CHARACTERS - 1].rstrip()}…"
 
 
 # ---------------------------------------------------------------- summaries
@@ -203,12 +205,7 @@ def is_own_summary(message: Message) -> bool:
 
 def default_summary(session: Session) -> str | None:
     """A summary of the first prompt and the files that tools were given."""
-    inputs = (
-        exchange.user_input
-        for exchange in session.exchanges
-        if exchange.user_input and exchange.user_input.strip()
-    )
-    prompt, files = shortened(next(inputs, None)), session.files
+    prompt, files = _first_prompt(session), session.files
     more = f" and {len(files) - FILES_NAMED} more" if len(files) > FILES_NAMED else ""
     touched = f"files: {', '.join(files[:FILES_NAMED])}{more}" if files else None
     return " · ".join(filter(None, [prompt, touched])) or None

@@ -27,23 +27,26 @@ from agent_logger.platform import on_fork
 from agent_logger.transcripts.log import Stamp, TranscriptLog, logs_in
 from agent_logger.transcripts.store import Transcripts
 
-ELSEWHERE = "other"  # for what lies below a session under a name that could not be a path
+ELSEWHERE = "other"  # for logs below a session whose names are not safe as paths
 MOST_OPEN = 256  # logs that are held open; the one not used for longest is closed
 
-Key = Mapping[str, Any]  # project_key, session_id, and subpath for what lies below a session
+Key = Mapping[str, Any]  # project_key, session_id, and subpath for logs below a session
 
 
 class AgentLoggerSessionStore:
-    """A store with all six methods of the SDK's protocol. Any thread and any event loop may use it."""
+    """A session store for the Claude Agent SDK, with all six methods of its protocol. Any thread and any event loop may
+    use it."""
 
     def __init__(self, storage: Transcripts) -> None:
         self._projects = storage.root / "projects"
         self._open: dict[PartFile, TranscriptLog] = {}  # the one used last is the last
-        self._summaries: dict[PartFile, tuple[str, Any]] = {}  # with the stamp of what they were made from
+        # Each with the stamp of the text that it was made from.
+        self._summaries: dict[PartFile, tuple[str, Any]] = {}
         self._lock = threading.RLock()
         on_fork(self)
 
     def after_fork(self) -> None:
+        """Make the lock usable in a forked child. The system calls this."""
         self._lock = threading.RLock()
 
     async def append(self, key: Key, entries: Sequence[Mapping[str, Any]]) -> None:
@@ -63,6 +66,7 @@ class AgentLoggerSessionStore:
         return list(_unique(entries)) or None
 
     async def list_sessions(self, project_key: str) -> list[Any]:
+        """Return the id and the time of the last change of each session of a project."""
         logs = logs_in(self._projects / project_folder(project_key)).items()
         return [{"session_id": _session_of(log), "mtime": Stamp.of(parts).modified_ms} for log, parts in logs]
 
@@ -76,14 +80,13 @@ class AgentLoggerSessionStore:
         with self._lock:
             log = self._log(key)
             below = log.folder / log.name
-            for part in [
-                part for part in self._open if part == log or below in (part.folder, *part.folder.parents)
-            ]:
+            for part in [part for part in self._open if part == log or below in (part.folder, *part.folder.parents)]:
                 self._open.pop(part).journal.close()
             if not self._is_linked(log):
                 (removal_of_log if key.get("subpath") else removal_of_session)(log).carry_out()
 
     async def list_subkeys(self, key: Key) -> list[str]:
+        """Return the names of the logs below a session, such as those of its sub-agents."""
         log = self._log({**key, "subpath": None})
         headers = (read_header(part) for part in self._below(log))
         return sorted(header.subpath for header in headers if header and header.subpath)
@@ -93,7 +96,7 @@ class AgentLoggerSessionStore:
     def _opened(self, key: Key) -> TranscriptLog:
         log = self._log(key)
         if self._is_linked(log):
-            raise StoreError(f"{log.path}: a link is in its way; it would lead elsewhere")
+            raise StoreError(f"{log.path}: a symbolic link in this path is not followed")
         opened = self._open.pop(log, None) or TranscriptLog(log, _header(key))
         self._open[log] = opened
         if len(self._open) > MOST_OPEN:
@@ -137,7 +140,7 @@ def _fold() -> Any:
     sdk = sys.modules.get("claude_agent_sdk")
     if fold := getattr(sdk, "fold_session_summary", None):
         return fold
-    raise NotImplementedError("this version of the SDK does not sum sessions up")
+    raise NotImplementedError("this version of the SDK has no session summaries")
 
 
 def _header(key: Key) -> SessionHeader:

@@ -29,16 +29,17 @@ from agent_logger.logs.transcript import side_files
 from agent_logger.logs.transcript.lines import Message
 from agent_logger.model.records import Gap, SessionHeader
 from agent_logger.platform import on_fork
-from agent_logger.transcripts import input_history, memory, summary
+from agent_logger.transcripts import input_history, memory
 from agent_logger.transcripts import messages as transcript
 from agent_logger.transcripts.index import sessions_in
 from agent_logger.transcripts.log import TranscriptLog, folders_in, is_there, latest_in
 from agent_logger.transcripts.messages import StoredSession, TranscriptContext
+from agent_logger.transcripts.summary import summary_of
 
 Messages = list[Message]  # here, for `list` is a method below
 Sessions = list[StoredSession]
 
-_log = logging.getLogger("agent_logger.store")
+_log = logging.getLogger("agent_logger.transcripts")
 
 
 class Transcripts:
@@ -61,7 +62,8 @@ class Transcripts:
         self._clock, self._part_bytes = clock, part_bytes
         self._open: dict[str, _Session] = {}
         self._lost = 0  # in sessions that are closed
-        self._missed: dict[str, tuple[str, float, int]] = {}  # of sessions not found: since when, how many
+        # Sessions that were not found: since when, and how many times.
+        self._missed: dict[str, tuple[str, float, int]] = {}
         self._lock = threading.RLock()
         on_fork(self)
 
@@ -71,6 +73,7 @@ class Transcripts:
         return self._lost + sum(session.log.journal.lost for session in list(self._open.values()))
 
     def after_fork(self) -> None:
+        """Make the lock usable in a forked child. The system calls this."""
         self._lock = threading.RLock()
 
     # ------------------------------------------------------------ the four
@@ -88,10 +91,10 @@ class Transcripts:
                 session = self._opened(session_id, given)
             except OSError as error:
                 return self._miss(session_id, error)
-            line = self._line(session, given)
-            session.log.begin()  # its folder, before anything lies beside it
-            self._tell_what_is_missing(session)
-            light = side_files.lightened(line, session.folder, session.log.journal.needs)
+            line = transcript.completed(given, session.context, uuid=self._clock.uuid7(), now=self._clock.now())
+            session.log.begin()  # its folder, before files are written beside it
+            self._report_missing(session)
+            light = side_files.move_long_values(line, session.folder, session.log.journal.needs)
             if not session.log.append(light):
                 return False
             session.context.see(line)
@@ -149,26 +152,14 @@ class Transcripts:
         try:
             messages = read_messages(session.log.log)
         except (OSError, SourceError) as error:
-            _log.warning("%s: not summed up: %s", session.log.log.path, error)
+            _log.warning("%s: cannot write the summary: %s", session.log.log.path, error)
             return
         before = next((message for message in messages[::-1] if transcript.is_own_summary(message)), {})
-        text, by = self._summary(
-            [message for message in messages if not transcript.is_own_summary(message)], session
-        )
+        others = [message for message in messages if not transcript.is_own_summary(message)]
+        conversation = transcript.session_of(session.log.log.name, others, session.context.session)
+        text, by = summary_of(others, conversation, self._summary_command)
         if text and text != before.get("summary"):
             session.log.append(transcript.summary_line(text, by, session.context, self._clock.now()))
-
-    def _summary(self, messages: Messages, session: "_Session") -> tuple[str | None, str]:
-        """The client's own title, the output of the user's command, or a summary made here; and which of the three it
-        is."""
-        if title := transcript.title_of(messages):
-            return title, "client"
-        conversation = transcript.session_of(session.log.log.name, messages, session.context.session)
-        if self._summary_command:
-            text = transcript.text_of(conversation)
-            if text_by_command := summary.by_command(self._summary_command, text):
-                return text_by_command, "command"
-        return transcript.default_summary(conversation), "agent-logger"
 
     def _leave(self, session: "_Session") -> None:
         session.log.journal.close()
@@ -196,24 +187,22 @@ class Transcripts:
             return session
         log = self._find(session_id) or PartFile(self.folder, session_name(session_id))
         if log.folder.is_symlink():
-            raise StoreError(f"{log.folder}: a link; it would lead elsewhere")
+            raise StoreError(f"{log.folder}: a symbolic link, which is not followed")
         context = TranscriptContext(session_id, self.cwd, self._version or __version__)
         self._see_past(log, context)
-        opened = TranscriptLog(
-            log, self._header(session_id, message), clock=self._clock, part_bytes=self._part_bytes
-        )
+        opened = TranscriptLog(log, self._header(session_id, message), clock=self._clock, part_bytes=self._part_bytes)
         self._open[session_id] = _Session(opened, context)
         return self._open[session_id]
 
     def _miss(self, session_id: str, error: OSError) -> bool:
         """Count a message as lost, because it is not even known where its session is. The log will say so."""
-        _log.warning("%s: a message is lost: %s", self.root, error)
+        _log.warning("%s: a message could not be written: %s", self.root, error)
         since, began, count = self._missed.get(session_id, (self._clock.now(), self._clock.monotonic(), 0))
         self._missed[session_id] = since, began, count + 1
         self._lost += 1
         return False
 
-    def _tell_what_is_missing(self, session: "_Session") -> None:
+    def _report_missing(self, session: "_Session") -> None:
         since, began, count = self._missed.pop(session.context.session, ("", 0.0, 0))
         if count:
             gap = Gap(
@@ -235,7 +224,7 @@ class Transcripts:
         except (OSError, SourceError) as error:
             _log.warning("%s: %s", log.path, error)
             return
-        if header and header.id != context.session:  # a file system that does not tell A from a
+        if header and header.id != context.session:  # a case-insensitive file system
             raise StoreError(f"{log.path}: holds the session {header.id!r}")
 
     def _header(self, session_id: str, first: Message) -> SessionHeader:
@@ -248,16 +237,6 @@ class Transcripts:
             agent=self._agent,
             model=transcript.model_of(first),
             version=self._version,
-        )
-
-    def _line(self, session: "_Session", message: Message) -> Message:
-        cwd = message.get("cwd")
-        return transcript.completed(
-            message,
-            session.context,
-            uuid=self._clock.uuid7(),
-            now=self._clock.now(),
-            git_branch=branch_of(Path(cwd if isinstance(cwd, str) else session.context.cwd)),
         )
 
     def _find(self, session_id: str) -> PartFile | None:
@@ -274,7 +253,7 @@ class _Session:
 
     def __init__(self, opened: TranscriptLog, context: TranscriptContext) -> None:
         self.log, self.context = opened, context
-        self.folder = opened.log.folder / opened.log.name  # of what lies beside it
+        self.folder = opened.log.folder / opened.log.name  # of the files beside it
         self.changed = False
 
 

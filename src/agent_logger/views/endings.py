@@ -64,6 +64,23 @@ def ended_well(reason: str | None) -> bool:
     return reason in WELL
 
 
+# Signals that ask a program to end, as the number of the signal and as the exit code of a shell: INT, TERM and HUP.
+_STOPPED = {
+    f"{word} {number}" for signal in (2, 15, 1) for word, number in (("signal", signal), ("exit code", 128 + signal))
+}
+_INTERRUPTIONS = frozenset({"interrupted", "cut", "recovered", *_STOPPED})
+_UNSPECIFIC = frozenset({"failed", "other"})
+
+
+def failure_text(reason: str | None) -> str | None:
+    """Return what went wrong in a session whose last exchange ended for this reason; `None` if nothing did."""
+    if ended_well(reason) or reason is None:
+        return None
+    if reason in _INTERRUPTIONS:
+        return "interrupted"
+    return "failed" if reason in _UNSPECIFIC else f"failed: {reason.replace('_', ' ')}"
+
+
 # How an exchange may end without a result of its own although nothing went wrong.
 QUIET_ENDS = {None: "in flight", "input": "ended by the next input", "reset": "reset"}
 
@@ -73,4 +90,4 @@ def exchange_ending(exchange: Exchange) -> Ending | None:
     reason = exchange.end_reason
     if exchange.complete or reason == LOST:
         return None
-    return Ending(QUIET_ENDS.get(reason) or f"{reason}: not complete", reason not in QUIET_ENDS)
+    return Ending(QUIET_ENDS.get(reason) or f"incomplete ({reason})", reason not in QUIET_ENDS)

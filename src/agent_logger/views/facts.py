@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator
 from agent_logger.agents.registry import resume_command
 from agent_logger.catalog.ledger.metrics import Metrics
 from agent_logger.catalog.ledger.unlisted import session_has_unlisted_calls
+from agent_logger.model.plurals import pluralize
 from agent_logger.model.redaction.redactor import hidden
 from agent_logger.model.session import MAIN, Session
 from agent_logger.views.figures import (
     compaction_text,
-    counted,
     moment,
     money,
     not_itemised_text,
@@ -17,7 +17,7 @@ from agent_logger.views.figures import (
     tokens,
 )
 
-UNLISTED_TEXT = "calls beside the conversation (titles, compactions), which the agent's file does not list"
+UNLISTED_TEXT = "side calls (titles, compactions), which the agent's file does not list"
 
 
 def facts_of(session: Session, metrics: Metrics) -> list[tuple[str, str]]:
@@ -30,24 +30,18 @@ def _facts(session: Session, metrics: Metrics) -> Iterator[tuple[str, str]]:
     yield "project", hidden(session.project or "")
     yield "model", hidden(", ".join(metrics.models))
     yield "started", moment(session.started)
-    yield "ended by", hidden(session.end_reason or "")
+    yield "end reason", hidden(session.end_reason or "")
     yield "took", durations(metrics)
-    calls = sum(tool.calls for tool in metrics.tools)
-    counts = (
-        counted(metrics.exchanges, "exchange"),
-        counted(metrics.turns, "turn"),
-        counted(calls, "tool call"),
-    )
-    yield "size", ", ".join(counts)
+    yield "size", counts_text(metrics)
     yield "tokens", tokens(metrics.usage, metrics.cost)
     yield "cost", money(metrics.cost)
-    yield "left out", UNLISTED_TEXT if session_has_unlisted_calls(session) else ""
+    yield "not included", UNLISTED_TEXT if session_has_unlisted_calls(session) else ""
     beyond = [remainder for remainder in session.not_itemised if remainder.exchange is None]
-    yield "beside", "; ".join(not_itemised_text(remainder) for remainder in beyond)
+    yield "also", "; ".join(not_itemised_text(remainder) for remainder in beyond)
     yield "compacted", "; ".join(_compactions(session))
-    yield "took along", context_of(session)
+    yield "context files", context_of(session)
     yield "forked from", hidden(session.parent or "")
-    yield "before the fork", _before_the_fork(session)
+    yield "before the fork", inherited_text(session).replace(" before the fork", "", 1)
     yield "missing", "the session's main file" if session.main_missing else ""
     yield "resume", hidden(" ".join(resume_command(session.agent, session.id) or ()))
 
@@ -57,11 +51,14 @@ def inherited_text(session: Session, shorten: Callable[[str], str] = str) -> str
     if (inherited := session.inherited) is None:
         return ""
     others = ", ".join(hidden(shorten(name)) for name in inherited.counted_in)
-    return f"{counted(inherited.turns, 'turn')} before the fork, {money(inherited.cost)}, counted in {others}"
+    return f"{pluralize(inherited.turns, 'turn')} before the fork, {money(inherited.cost)}, counted in {others}"
 
 
-def _before_the_fork(session: Session) -> str:
-    return inherited_text(session).replace(" before the fork", "", 1)
+def counts_text(metrics: Metrics) -> str:
+    """The text `2 exchanges, 5 turns, 3 tool calls`."""
+    calls = sum(tool.calls for tool in metrics.tools)
+    counts = ((metrics.exchanges, "exchange"), (metrics.turns, "turn"), (calls, "tool call"))
+    return ", ".join(pluralize(count, noun) for count, noun in counts)
 
 
 def _compactions(session: Session) -> Iterator[str]:

@@ -2,12 +2,9 @@
 
 from datetime import UTC, datetime
 
+from agent_logger.model.plurals import pluralize
 from agent_logger.model.redaction.redactor import hidden
-from agent_logger.model.session import Compaction, Cost, NotItemised, ToolCall, Turn, Usage
-
-
-def counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+from agent_logger.model.session import Compaction, Cost, NotItemised, Turn, Usage
 
 
 def short(number: float) -> str:
@@ -22,7 +19,7 @@ def bytes_text(size: float) -> str:
     for unit, top in (("GB", 10**9), ("MB", 10**6), ("KB", 10**3)):
         if size >= top:
             return f"{size / top:.1f} {unit}"
-    return counted(round(size), "byte")
+    return pluralize(round(size), "byte")
 
 
 def seconds_text(seconds: float) -> str:
@@ -72,6 +69,17 @@ def turn_seconds(turn: Turn) -> float | None:
     return between(turn.started, turn.ended) if "wire" in turn.witnesses else None
 
 
+STREAM_SECONDS = 0.5  # shorter streams come out of a buffer at once
+STREAM_TOKENS = 10
+
+
+def stream_speed(tokens: int | None, seconds: float | None) -> float | None:
+    """Tokens per second; `None` where it would say nothing about the model."""
+    if not tokens or not seconds or seconds < STREAM_SECONDS or tokens < STREAM_TOKENS:
+        return None
+    return tokens / seconds
+
+
 def turn_figures(turn: Turn) -> str:
     """The text in the margin: the model, how long it took, what it cost."""
     seconds, cost = turn_seconds(turn), turn.cost
@@ -81,16 +89,10 @@ def turn_figures(turn: Turn) -> str:
 
 def compaction_text(compaction: Compaction) -> str:
     """The text `compacted (auto), 155.0k to 12.4k tokens`."""
-    sizes = [
-        None if size is None else short(size) for size in (compaction.tokens_before, compaction.tokens_after)
-    ]
+    sizes = [None if size is None else short(size) for size in (compaction.tokens_before, compaction.tokens_after)]
     sizes_text = " to ".join(filter(None, sizes))
     by = f" ({hidden(compaction.trigger)})" if compaction.trigger else ""
     return f"compacted{by}" + (f", {sizes_text} tokens" if sizes_text else "")
-
-
-def call_seconds(call: ToolCall) -> float | None:
-    return between(call.started, call.ended)
 
 
 def between(start: datetime | None, end: datetime | None) -> float | None:

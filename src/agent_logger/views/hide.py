@@ -10,7 +10,7 @@ from agent_logger.model.records import Headers
 from agent_logger.model.redaction.redactor import credentials_of, hidden, hidden_bytes, hidden_header
 from agent_logger.model.session import ToolCall
 
-DEEPEST = 100  # levels of a JSON value; nobody reads further
+DEEPEST = 100  # levels of a JSON value that are shown
 
 
 def hidden_value(value: Any, depth: int = 0) -> Any:
@@ -21,8 +21,7 @@ def hidden_value(value: Any, depth: int = 0) -> Any:
         return "..."
     if isinstance(value, Mapping):
         return {
-            hidden(key) if isinstance(key, str) else key: hidden_value(item, depth + 1)
-            for key, item in value.items()
+            hidden(key) if isinstance(key, str) else key: hidden_value(item, depth + 1) for key, item in value.items()
         }
     if isinstance(value, list | tuple):
         return [hidden_value(item, depth + 1) for item in value]
@@ -43,9 +42,7 @@ def hidden_call(call: ToolCall) -> ToolCall:
 def hidden_headers(headers: Headers) -> Headers:
     """The headers with keys hidden by today's rule: older logs hold the headers of gateways in clear."""
     return {
-        name: hidden_header(name, value)
-        if isinstance(value, str)
-        else [hidden_header(name, text) for text in value]
+        name: hidden_header(name, value) if isinstance(value, str) else [hidden_header(name, text) for text in value]
         for name, value in headers.items()
     }
 

@@ -1,4 +1,4 @@
-"""A session as JSON: everything derived from it, without keys. `docs/schemas/show.json` describes it."""
+"""A session as JSON: everything derived from it, without keys. `agent-logger schema show` describes it."""
 
 import json
 

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from functools import cache, singledispatch
+from functools import cache
+from itertools import chain
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -11,13 +12,13 @@ from markdown_it.token import Token
 
 from agent_logger.catalog.ledger.metrics import exchange_total, metrics_of
 from agent_logger.catalog.search.texts import COLOURS
+from agent_logger.model.plurals import pluralize
 from agent_logger.model.redaction.redactor import hidden
 from agent_logger.model.session import Session
 from agent_logger.views.facts import facts_of
 from agent_logger.views.figures import (
+    between,
     bytes_text,
-    call_seconds,
-    counted,
     moment,
     money,
     seconds_text,
@@ -44,6 +45,7 @@ from agent_logger.views.pieces import (
     Matches,
     OutputPiece,
     Picture,
+    Piece,
     Prose,
     Terminal,
     json_text,
@@ -56,21 +58,23 @@ SCHEMES = ("http", "https", "mailto")
 
 def session_markdown(session: Session) -> Iterator[str]:
     """The lines, each with its newline."""
-    yield from (f"{line}\n" for line in _session(session))
+    yield from (f"{line}\n" for _, lines in session_sections(session) for line in lines)
 
 
-def _session(session: Session) -> Iterator[str]:
+def session_sections(session: Session) -> Iterator[tuple[str, Iterator[str]]]:
+    """The parts of the document, each with its place in the session and its lines, without newlines."""
+    yield "beginning", _beginning(session)
+    for chapter in chapters(session):
+        yield f"exchange {chapter.exchange.number}", chain([""], _chapter(session, chapter))
+    if side := side_turns(session):
+        yield "side calls", chain(("", "## Side calls"), chain.from_iterable(map(_turn, side)))
+
+
+def _beginning(session: Session) -> Iterator[str]:
     yield f"# {_plain(hidden(session.title or session.id))}"
     yield ""
     for name, value in facts_of(session, metrics_of(session)):
         yield f"- {name}: {_plain(value)}"
-    for chapter in chapters(session):
-        yield ""
-        yield from _chapter(session, chapter)
-    if side := side_turns(session):
-        yield from ("", "## Beside the conversation")
-        for turn in side:
-            yield from _turn(turn)
 
 
 def _chapter(session: Session, chapter: Chapter) -> Iterator[str]:
@@ -114,8 +118,8 @@ def _part(part: Part) -> Iterator[str]:
 
 
 def _tool_use(tool_use: ToolUse) -> Iterator[str]:
-    seconds = call_seconds(tool_use.call)
-    states = ["failed"] * tool_use.view.is_error + ["no answer"] * (not tool_use.view.is_answered)
+    seconds = between(tool_use.call.started, tool_use.call.ended)
+    states = ["failed"] * tool_use.view.is_error + ["no result"] * (not tool_use.view.is_answered)
     state_text = ", ".join([*states, *([seconds_text(seconds)] if seconds is not None else [])])
     summary = _span(tool_use.view.summary) if tool_use.view.summary else ""
     yield " ".join(
@@ -142,75 +146,41 @@ def _quote(lines: Iterable[str]) -> Iterator[str]:
 # ---------------------------------------------------------------- pieces
 
 
-@singledispatch
-def _markdown(piece: Any) -> Iterator[str]:
-    raise TypeError(f"not a piece: {piece!r}")
-
-
-@_markdown.register
-def _(piece: Prose) -> Iterator[str]:
-    text, more = _cut(printable(piece.text, lines=True))
-    yield from text.split("\n") if _is_self_contained(text) else _fence(text, "markdown")
-    yield from more
-
-
-@_markdown.register
-def _(piece: Code) -> Iterator[str]:
-    yield from _block(piece.text, piece.language or "")
-
-
-@_markdown.register
-def _(piece: OutputPiece) -> Iterator[str]:
-    yield from _block(_without_colours(piece.text))
-
-
-@_markdown.register
-def _(piece: Terminal) -> Iterator[str]:
-    command = f"$ {piece.command}\n" if piece.command else ""
-    yield from _block(command + _without_colours(piece.output or ""), "console")
-    if piece.exit:
-        yield from ("", f"exit code {piece.exit}")
-
-
 _SIGNS = {"+": "+", "-": "-", " ": " ", "@": "@@ "}
+_MARKS = {"open": "[ ]", "doing": "[ ] (doing)", "done": "[x]"}
 
 
-@_markdown.register
-def _(piece: Diff) -> Iterator[str]:
-    head = " ".join(filter(None, (_span(piece.path or ""), _plain(piece.note))))
-    yield from (head, "")
-    yield from _block("\n".join(f"{_SIGNS[line.sign]}{line.text}" for line in piece.lines), "diff")
-
-
-@_markdown.register
-def _(piece: Matches) -> Iterator[str]:
-    yield from _block("\n".join(f"{match.path}:{match.line}:{match.text}" for match in piece.matches))
-
-
-@_markdown.register
-def _(piece: FileList) -> Iterator[str]:
-    yield from _block("\n".join(piece.paths))
-
-
-@_markdown.register
-def _(piece: Checklist) -> Iterator[str]:
-    marks = {"open": "[ ]", "doing": "[ ] (doing)", "done": "[x]"}
-    yield from (f"- {marks[item.progress]} {_plain(item.text)}" for item in piece.items)
-
-
-@_markdown.register
-def _(piece: Link) -> Iterator[str]:
-    yield _span(piece.url)
-
-
-@_markdown.register
-def _(piece: Json) -> Iterator[str]:
-    yield from _block(json_text(piece.value), "json")
-
-
-@_markdown.register
-def _(piece: Picture) -> Iterator[str]:
-    yield f"({_plain(piece.media_type)}, {bytes_text(len(piece.data) * 3 // 4)})"
+def _markdown(piece: Piece) -> Iterator[str]:
+    match piece:
+        case Prose():
+            text, more = _cut(printable(piece.text, lines=True))
+            yield from text.split("\n") if _is_self_contained(text) else _fence(text, "markdown")
+            yield from more
+        case Code(text, language):
+            yield from _block(text, language or "")
+        case OutputPiece(text):
+            yield from _block(_without_colours(text))
+        case Terminal():
+            command = f"$ {piece.command}\n" if piece.command else ""
+            yield from _block(command + _without_colours(piece.output or ""), "console")
+            if piece.exit:
+                yield from ("", f"exit code {piece.exit}")
+        case Diff():
+            yield " ".join(filter(None, (_span(piece.path or ""), _plain(piece.note))))
+            yield ""
+            yield from _block("\n".join(f"{_SIGNS[line.sign]}{line.text}" for line in piece.lines), "diff")
+        case Matches(matches):
+            yield from _block("\n".join(f"{match.path}:{match.line}:{match.text}" for match in matches))
+        case FileList(paths):
+            yield from _block("\n".join(paths))
+        case Checklist(items):
+            yield from (f"- {_MARKS[item.progress]} {_plain(item.text)}" for item in items)
+        case Link(url):
+            yield _span(url)
+        case Json(value):
+            yield from _block(json_text(value), "json")
+        case Picture(media_type, data):
+            yield f"({_plain(media_type)}, {bytes_text(len(data) * 3 // 4)})"
 
 
 # ---------------------------------------------------------------- text in its place
@@ -232,9 +202,7 @@ def _fence(text: str, language: str = "") -> Iterator[str]:
 
 def _cut(text: str) -> tuple[str, list[str]]:
     more = len(text) - LONGEST
-    return (
-        (text[:LONGEST], ["", f"({counted(more, 'character')} more in the log)"]) if more > 0 else (text, [])
-    )
+    return (text[:LONGEST], ["", f"({pluralize(more, 'character')} more in the log)"]) if more > 0 else (text, [])
 
 
 def _plain(text: str) -> str:
@@ -267,12 +235,12 @@ def _is_self_contained(text: str) -> bool:
 def _is_harmless(token: Token) -> bool:
     if token.type in ("html_block", "html_inline", "image"):
         return False
-    if token.type == "link_open" and not _is_web_link(str(token.attrs.get("href"))):
+    if token.type == "link_open" and not is_safe_link(str(token.attrs.get("href"))):
         return False
     return all(map(_is_harmless, token.children or ()))
 
 
-def _is_web_link(url: str) -> bool:
+def is_safe_link(url: str) -> bool:
     try:
         return urlsplit(url).scheme in SCHEMES
     except ValueError:

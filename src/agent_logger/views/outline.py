@@ -33,8 +33,8 @@ from agent_logger.views.pieces import Json, OutputPiece, Piece, Prose, ToolView
 from agent_logger.views.tools.tools import tool_view
 
 LONGEST_REMARK = 200  # characters
-CUT = "cut: not complete"
-DEEPEST = 8  # agents that agents started; those further down stand beside the others
+CUT = "incomplete (cut off)"
+DEEPEST = 8  # levels of nested sub-agents; deeper ones are shown beside the others
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +66,11 @@ class NumberedTurn:
     number: int  # its place in `Session.turns`
     turn: Turn
     agents: Mapping[str, tuple["AgentWork", ...]] = field(default_factory=dict)  # by the tool call's id
-    compactions: Sequence[Compaction] = ()  # since the turn before
+    compactions: Sequence[Compaction] = ()  # since the previous turn
 
     def parts(self) -> Iterator[Part]:
-        """The parts in the order of the blocks; a result stands with its call."""
-        calls = iter(self.turn.tool_calls)  # uses first, then results that nobody asked for
+        """The parts in the order of the blocks; a result is with its call."""
+        calls = iter(self.turn.tool_calls)  # uses first, then results without a use
         for block in self.turn.blocks:
             if block.kind == "tool_use":
                 yield self._tool_use(next(calls))
@@ -96,16 +96,12 @@ class NumberedTurn:
                 if isinstance(difference.value, Usage)
                 else shorten(hidden(difference.value), LONGEST_REMARK)
             )
-            yield f"the {difference.witness} witness has another {difference.field}: {remark}"
+            yield f"the {difference.witness} witness has a different {difference.field}: {remark}"
 
     def _is_early_count(self, difference: Difference) -> bool:
         """Whether the difference is the output count that an SDK or a run reported before the output was there: every
         turn has one, and it means nothing."""
-        if (
-            difference.witness not in TOLD_EARLY
-            or not isinstance(difference.value, Usage)
-            or self.turn.usage is None
-        ):
+        if difference.witness not in TOLD_EARLY or not isinstance(difference.value, Usage) or self.turn.usage is None:
             return False
         return replace(difference.value, output_tokens=self.turn.usage.output_tokens) == self.turn.usage
 
@@ -115,9 +111,7 @@ class NumberedTurn:
         if block.kind != "other" or not block.text:
             return False
         inputs = (
-            other.input
-            for other in self.turn.blocks
-            if other.kind == "tool_use" and isinstance(other.input, dict)
+            other.input for other in self.turn.blocks if other.kind == "tool_use" and isinstance(other.input, dict)
         )
         return any(fields.get("prompt") == block.text for fields in inputs)
 
@@ -136,7 +130,7 @@ class AgentWork:
     @property
     def name(self) -> str:
         if self.thread == SIDE:
-            return "beside the conversation"
+            return "side calls"
         names = (self.agent.kind, self.agent.description) if self.agent else ()
         return hidden(": ".join(filter(None, names))) or "sub-agent"
 
@@ -145,7 +139,7 @@ class AgentWork:
 class Chapter:
     exchange: Exchange
     turns: tuple[NumberedTurn, ...]  # of the main thread
-    agents: tuple[AgentWork, ...]  # whose call is in another exchange, or not known
+    agents: tuple[AgentWork, ...]  # agents whose call is in another exchange, or unknown
     not_itemised: tuple[NotItemised, ...] = ()
 
     @property
@@ -173,7 +167,7 @@ class Chapter:
         it."""
         ending = None if self._last_turn_is_cut else exchange_ending(self.exchange)
         cut = [hidden(ending.text)] if ending else []
-        left = ["taken back: the conversation went on from before it"] if self.exchange.left else []
+        left = ["rewound: the conversation continued from a point before this exchange"] if self.exchange.left else []
         return cut + left + [not_itemised_text(remainder) for remainder in self.not_itemised]
 
 
@@ -181,9 +175,7 @@ def chapters(session: Session) -> Iterator[Chapter]:
     agents = {agent.thread: agent for agent in session.agents}
     compactions, first = compactions_of(session), 0
     for exchange in session.exchanges:
-        beyond = tuple(
-            remainder for remainder in session.not_itemised if remainder.exchange == exchange.number
-        )
+        beyond = tuple(remainder for remainder in session.not_itemised if remainder.exchange == exchange.number)
         yield _Layout(agents, exchange, first, compactions).chapter(beyond)
         first += len(exchange.turns)
 
@@ -207,7 +199,7 @@ def _is_after(turn: Turn, compaction: Compaction) -> bool:
 
 
 def side_turns(session: Session) -> list[NumberedTurn]:
-    """The turns beside the conversation: titles, classifiers, warm-ups."""
+    """The side turns, outside the conversation: titles, classifiers, warm-ups."""
     first = sum(len(exchange.turns) for exchange in session.exchanges)
     return [NumberedTurn(number, turn) for number, turn in enumerate(session.side_turns, first)]
 
@@ -224,19 +216,19 @@ class _Layout:
         self._threads: dict[str, list[tuple[int, Turn]]] = {}
         for number, turn in enumerate(exchange.turns, first):
             self._threads.setdefault(turn.thread, []).append((number, turn))
-        self._threads_by_call: dict[str, list[str]] = {}  # threads by the tool call that began them
+        self._threads_by_call: dict[str, list[str]] = {}  # threads by the tool call that started them
         for thread in self._threads:
             self._threads_by_call.setdefault(self._call_of(thread), []).append(thread)
 
     def _call_of(self, thread: str) -> str:
         agent = self._sub_agents.get(thread)
-        # Where nothing tells of the agent, some clients name its thread by the call.
+        # Without other information, some clients name the thread after the call.
         return (agent and agent.tool_use_id) or thread.removeprefix("agent:")
 
     def chapter(self, not_itemised: tuple[NotItemised, ...]) -> Chapter:
         main = self._numbered(self._threads.pop(MAIN, []), 0)
         agents = []
-        while self._threads:  # also those that began each other, in a circle
+        while self._threads:  # also threads that name each other as their parent, in a circle
             agents.append(self._agent_work(next(iter(self._threads)), 0))
         return Chapter(self._exchange, main, tuple(agents), not_itemised)
 
@@ -247,7 +239,7 @@ class _Layout:
         )
 
     def _agents(self, turn: Turn, depth: int) -> dict[str, tuple[AgentWork, ...]]:
-        if len(self._threads_by_call) <= 1 or depth >= DEEPEST:  # no thread but the main one, as most often
+        if len(self._threads_by_call) <= 1 or depth >= DEEPEST:  # usually there is only the main thread
             return {}
         calls = (block.id for block in turn.blocks if block.kind == "tool_use" and block.id)
         threads_by_call = {

@@ -105,7 +105,7 @@ class Json:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """An image. `data` is base64, as it came: the drawer checks the bytes before it believes the type."""
+    """An image. `data` is base64, as received: the drawer checks the bytes before it believes the type."""
 
     media_type: str
     data: str

@@ -13,13 +13,16 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Scope
 
 from agent_logger.errors import AgentLoggerError
+from agent_logger.model.plurals import pluralize
 from agent_logger.web.api import endpoints
 from agent_logger.web.api.openapi import openapi
 from agent_logger.web.auth import PageGuard
-from agent_logger.web.catalog_pool import CatalogPool, StillReadingError
+from agent_logger.web.catalog_pool import AmbiguousSessionError, CatalogPool, StillReadingError
 from agent_logger.web.pages import cost, health, live, session, tree, wire
-from agent_logger.web.pages.demo import demo
-from agent_logger.web.pages.home import home
+from agent_logger.web.pages.export import export
+from agent_logger.web.pages.home.demo import demo
+from agent_logger.web.pages.home.home import home
+from agent_logger.web.pages.palette import palette
 from agent_logger.web.pages.sessions import search, sessions
 from agent_logger.web.pages.timeline import timeline
 from agent_logger.web.site import HERE, PIECES_CSS, STATIC, Site, site_of
@@ -29,11 +32,13 @@ log = logging.getLogger("agent_logger.web")
 
 NEXT_STEPS = {
     401: "Run 'agent-logger view' in a terminal: it prints a link that works once.",
-    404: "It may have been removed, or the link is older than the file. The list has all there are.",
-    503: "The page goes on working; try again in a moment. 'agent-logger status' tells more.",
+    404: "It may have been removed since the link was made. The session list shows everything that exists.",
+    500: "This is a bug in agent-logger. Please report it, with the output of the terminal that runs the page.",
+    503: "Try again in a moment. 'agent-logger status' shows details.",
 }
 
 
+MOST_CANDIDATES = 20  # sessions that an address may mean
 IMMUTABLE = "public, max-age=31536000, immutable"
 
 
@@ -63,6 +68,7 @@ SESSION_ROUTES = {
     "/tree": tree.tree,
     "/beside/{other}": tree.comparison,
     "/why": cost.session_cost,
+    "/export/{format}": export,
 }
 
 
@@ -75,11 +81,9 @@ def page_app(pool: CatalogPool, tokens: PageTokens, port: int) -> ASGIApp:
     async def open_link(request: Request) -> Response:
         cookie = tokens.redeem(request.query_params.get("token", ""))
         if cookie is None:
-            return await refusal(request, 401, "This link was used already, or is too old.")
+            return await refusal(request, 401, "This link was already used or has expired.")
         response = RedirectResponse("/", 303)
-        response.set_cookie(
-            tokens.cookie_name, cookie, max_age=COOKIE_SECONDS, httponly=True, samesite="strict"
-        )
+        response.set_cookie(tokens.cookie_name, cookie, max_age=COOKIE_SECONDS, httponly=True, samesite="strict")
         return response
 
     routes = [
@@ -87,6 +91,7 @@ def page_app(pool: CatalogPool, tokens: PageTokens, port: int) -> ASGIApp:
         Route("/open", open_link),
         Route("/sessions", sessions),
         Route("/search", search),
+        Route("/palette", palette),
         Route("/demo", demo, methods=["POST"]),
         Route("/live", live.live),
         Route("/live/events", live.live_events),
@@ -110,7 +115,7 @@ def page_app(pool: CatalogPool, tokens: PageTokens, port: int) -> ASGIApp:
     return PageGuard(app, port=port, tokens=tokens, refuse=refusal)
 
 
-# ---------------------------------------------------------------- what went wrong, and what to do next
+# ---------------------------------------------------------------- errors, and what to do next
 
 
 def failure(request: Request, status: int, reason: str) -> Response:
@@ -126,27 +131,35 @@ def failure(request: Request, status: int, reason: str) -> Response:
 async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     detail = error.detail if error.detail != HTTPStatus(error.status_code).phrase else ""
-    reason = detail or {404: "There is no such page."}.get(error.status_code, "")
+    reason = detail or {404: "This page does not exist."}.get(error.status_code, "")
     return failure(request, error.status_code, reason)
 
 
 async def _unavailable(request: Request, error: Exception) -> Response:
     """Answer that something cannot be read now: an unreadable file, a catalog being rebuilt, a full disk."""
     log.warning("%s: %s", request.url.path, error)
-    return failure(request, 503, f"This cannot be read right now: {error}")
+    return failure(request, 503, f"Cannot read this now: {error}")
 
 
 async def _still_reading(request: Request, error: Exception) -> Response:
     assert isinstance(error, StillReadingError)
     if request.url.path.startswith(endpoints.V1):
-        return failure(request, 503, f"Not yet: {error}.")
-    return site_of(request).render(
-        request, "reading.html", status=503, read_bytes=error.done, total_bytes=error.total
-    )
+        return failure(request, 503, f"Not ready: {error}.")
+    return site_of(request).render(request, "reading.html", status=503, read_bytes=error.done, total_bytes=error.total)
+
+
+async def _ambiguous(request: Request, error: Exception) -> Response:
+    assert isinstance(error, AmbiguousSessionError)
+    site, names = site_of(request), error.session_ids[:MOST_CANDIDATES]
+    reason = f"{error.given} is the beginning of {pluralize(len(error.session_ids), 'session id')}"
+    if request.url.path.startswith(endpoints.V1):
+        return failure(request, 300, f"{reason} ({', '.join(names)}): use a longer one.")
+    summaries = await site.pool.query(lambda catalog: list(filter(None, map(catalog.summary, names))))
+    return site.render(request, "ambiguous.html", status=300, reason=reason, candidates=summaries)
 
 
 async def _internal_error(request: Request, error: Exception) -> Response:
-    return failure(request, 500, f"{type(error).__name__}: this should not have happened.")
+    return failure(request, 500, f"Internal error: {type(error).__name__}")
 
 
 ERRORS = {
@@ -155,5 +168,6 @@ ERRORS = {
     sqlite3.Error: _unavailable,
     AgentLoggerError: _unavailable,
     StillReadingError: _still_reading,
+    AmbiguousSessionError: _ambiguous,
     500: _internal_error,
 }

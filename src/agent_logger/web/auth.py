@@ -54,19 +54,17 @@ class PageGuard:
         headers = Headers(scope=scope)
         hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
-            return 421, "This page answers to 127.0.0.1 and localhost alone, with its port."
+            return 421, "This page only answers at 127.0.0.1 or localhost, with its port."
         if any(origin.lower() not in self._origins for origin in headers.getlist("origin")):
-            return 403, "Other web pages may not use this one."
+            return 403, "Requests from other web pages are refused."
         if any(site.lower() not in OWN_SITE for site in headers.getlist("sec-fetch-site")):
-            return 403, "A link on another page led here. Type the address yourself, and it opens."
+            return 403, "Another web page linked here. Type the address into the browser to open this page."
         if scope["method"] not in ("GET", "HEAD") and not ("origin" in headers and CHANGE_HEADER in headers):
-            return 403, "Only this page itself may change something."
-        if not scope["path"].startswith(PUBLIC_PATHS) and not self._has_cookie(headers):
-            return 401, "This browser has not been let in yet."
+            return 403, "Only this page itself can make changes."
+        cookies = _cookies(headers, self._tokens.cookie_name)
+        if not scope["path"].startswith(PUBLIC_PATHS) and not any(map(self._tokens.admits, cookies)):
+            return 401, "This browser is not signed in."
         return None
-
-    def _has_cookie(self, headers: Headers) -> bool:
-        return any(self._tokens.admits(cookie) for cookie in _cookies(headers, self._tokens.cookie_name))
 
 
 def _cookies(headers: Headers, name: str) -> list[str]:

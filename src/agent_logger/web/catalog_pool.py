@@ -8,7 +8,7 @@ import hashlib
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,8 +22,8 @@ from agent_logger.web.refresher import Refresher
 THREADS = 4
 CACHED_SESSIONS = 4
 CACHED_ANSWERS = 32
-FRESH_SECONDS = 5.0  # of a catalog that keeps itself up
-WAIT_SECONDS = 2.0  # for a catalog that is being made; then the page says so
+FRESH_SECONDS = 5.0  # after which a catalog refreshes itself
+WAIT_SECONDS = 2.0  # for a catalog that is being built; after that the page says so
 
 T = TypeVar("T")
 State = tuple[tuple[str, int, int], ...]  # of files: path, nanoseconds, bytes
@@ -33,25 +33,33 @@ class StillReadingError(Exception):
     """The catalog is being built. `done` and `total` are bytes."""
 
     def __init__(self, done: int, total: int) -> None:
-        super().__init__("everything on this machine is being read for the first time")
+        super().__init__("reading the sessions on this machine for the first time")
         self.done, self.total = done, total
+
+
+class AmbiguousSessionError(Exception):
+    """An address may mean any of several sessions."""
+
+    def __init__(self, given: str, session_ids: Sequence[str]) -> None:
+        super().__init__(f"{given} is ambiguous")
+        self.given, self.session_ids = given, session_ids
 
 
 class CatalogPool:
     def __init__(self, home: Path, seal_after_seconds: float | None = None) -> None:
         self.home = home
         self._threads = ThreadPoolExecutor(THREADS, "agent-logger-page")
-        # Where no catalog can be kept on the disk, each one is in memory alone, and has to be kept up by itself.
+        # If the catalog cannot be written to disk, each thread has one in memory that refreshes itself.
         self._single_thread = ThreadPoolExecutor(1, "agent-logger-page-alone")
         self._local = threading.local()
         self._catalogs: list[Catalog] = []
         self._views: OrderedDict[str, tuple[State, SessionView]] = OrderedDict()
-        self._answers: dict[Hashable, tuple[int, Any]] = {}
+        self._answers: dict[Hashable, tuple[str, Any]] = {}
         self._read_locks: dict[str, threading.Lock] = {}
         self._lock = threading.Lock()
         self.refresher = Refresher(home, seal_after_seconds)
 
-    async def version(self) -> int:
+    async def version(self) -> str:
         """The version of the catalog, for a page that listens to events. Ask before anything else: changes that happen
         while the page is made then arrive as events."""
         await self._wait()
@@ -63,9 +71,7 @@ class CatalogPool:
         await self._wait()
         loop = asyncio.get_running_loop()
         if self.refresher.problem:
-            return await loop.run_in_executor(
-                self._single_thread, lambda: question(self._catalog(FRESH_SECONDS))
-            )
+            return await loop.run_in_executor(self._single_thread, lambda: question(self._catalog(FRESH_SECONDS)))
         return await loop.run_in_executor(self._threads, lambda: question(self._catalog()))
 
     async def cached(self, key: Hashable, question: Callable[[Catalog], T]) -> T:
@@ -85,16 +91,31 @@ class CatalogPool:
         """Run work that reads files without the catalog."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
-    async def session_view(self, session_id: str) -> SessionView | None:
-        return await self.query(lambda catalog: self.read(catalog, session_id))
+    async def summary(self, given: str) -> SessionSummary | None:
+        """The session that an address names: by its id, a unique beginning of it, the name of a log, or a label. Raises
+        `AmbiguousSessionError` if several may be meant."""
+        return await self.query(lambda catalog: self._summary(catalog, given))
 
-    def read(self, catalog: Catalog, session_id: str) -> SessionView | None:
-        summary = catalog.summary(session_id)
+    async def session_view(self, given: str) -> SessionView | None:
+        """The session that an address names, as `summary` does."""
+        return await self.query(lambda catalog: self.read(catalog, given))
+
+    def _summary(self, catalog: Catalog, given: str) -> SessionSummary | None:
+        summary = catalog.summary(self.refresher.addresses.id_of(given) or given)
+        if summary:
+            return summary
+        names = catalog.resolve(given)
+        if len(names) > 1:
+            raise AmbiguousSessionError(given, names)
+        return catalog.summary(names[0]) if names else None
+
+    def read(self, catalog: Catalog, given: str) -> SessionView | None:
+        summary = self._summary(catalog, given)
         if summary is None:
             return None
         with self._lock:
             read_lock = self._read_locks.setdefault(summary.id, threading.Lock())
-        with read_lock:  # two pieces of a page that is opened are asked for at once, and read once
+        with read_lock:  # a browser requests two parts of a page at once; they are read once
             return self._cached_or_read(catalog, summary)
 
     async def _wait(self) -> None:
@@ -114,7 +135,8 @@ class CatalogPool:
     def _catalog(self, fresh_seconds: float = float("inf")) -> Catalog:
         """The catalog of this thread. The refresher updates it, unless it has to do so itself."""
         existing: Catalog | None = getattr(self._local, "catalog", None)
-        if existing and existing.problem and not self.refresher.problem:  # it can be kept on the disk again
+        # The catalog can be written to disk again.
+        if existing and existing.problem and not self.refresher.problem:
             existing.close()
             self._catalogs.remove(existing)
             existing = None
@@ -128,6 +150,7 @@ class CatalogPool:
         state = state_of(summary.paths)
         stored = self._views.get(summary.id)
         if stored and stored[0] == state and stored[1].summary.live == summary.live:
+            stored[1].summary = summary  # its labels may have changed
             return stored[1]
         session = catalog.session(summary.id)
         if session is None:

@@ -1,6 +1,6 @@
 """Charts as SVG, made here: they can be printed, need no script, and each comes with a table of the same numbers.
 
-Shapes are stretched to the available space; words stand beside them in HTML, where they keep their size. No colour is
+Shapes are stretched to the available space; words are beside them in HTML, where they keep their size. No colour is
 named here: a class says what a shape is, and the style sheet how it looks in the light and in the dark.
 """
 
@@ -8,6 +8,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from math import ceil, floor, log10
 
 from markupsafe import Markup
 
@@ -15,6 +16,7 @@ LEVELS = 4  # of a heat map, above nothing
 CELL = 13  # with the gap
 SQUARE = 11
 WEEKS = 53
+GRID_LINES = 4  # about, above 0
 MARGIN = 22  # for the names of weekdays
 
 
@@ -27,22 +29,60 @@ class Point:
     kind: str = ""  # a class
 
 
-def bars(points: Sequence[Point], label: str) -> Markup:
-    """Bars side by side, as high as their values."""
-    highest = max((point.value for point in points), default=0) or 1
-    shapes = Markup().join(_bar(number, point, highest) for number, point in enumerate(points))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackedColumn:
+    """A column of a chart, with a value for each series."""
+
+    label: str  # what it is, such as the day
+    text: str  # the sum, as a person reads it
+    href: str
+    values: Sequence[float]
+    texts: Sequence[str]
+    tick: str = ""  # the label on the axis, for some columns
+
+    @property
+    def height(self) -> float:
+        return sum(self.values)
+
+
+def axis_values(highest: float) -> list[float]:
+    """The values of the lines of a grid, from 0 to at least the highest; all are round numbers."""
+    if highest <= 0:
+        return [0.0, 1.0]
+    raw = highest / GRID_LINES
+    unit = 10.0 ** floor(log10(raw))
+    step = next(unit * factor for factor in (1, 2, 2.5, 5, 10) if unit * factor >= raw * (1 - 1e-9))
+    return [number * step for number in range(ceil(highest / step - 1e-9) + 1)]
+
+
+def columns(stacked: Sequence[StackedColumn], top: float, lines: int, label: str) -> Markup:
+    """Columns side by side over a grid of `lines` spaces; `top` is the value of the highest line. The first series is
+    at the bottom."""
+    width = 10 * len(stacked)
+    grid = Markup().join(
+        Markup('<line class="grid" x1="0" x2="{}" y1="{y:.2f}" y2="{y:.2f}"/>').format(width, y=100 * line / lines)
+        for line in range(lines + 1)
+    )
+    shapes = Markup().join(_column(number, column, top) for number, column in enumerate(stacked))
     return Markup(
-        '<svg class="chart bars" viewBox="0 0 {} 100" preserveAspectRatio="none" role="group" aria-label="{}">{}</svg>'
-    ).format(len(points) * 10, label, shapes)
+        '<svg class="chart columns" viewBox="0 0 {} 100" preserveAspectRatio="none" role="group" aria-label="{}">'
+        "{}{}</svg>"
+    ).format(width, label, grid, shapes)
 
 
-def _bar(number: int, point: Point, highest: float) -> Markup:
-    height = max(100 * point.value / highest, 1.5 if point.value else 0)
-    shape = Markup(
-        '<rect class="room" x="{x}" y="0" width="10" height="100"/>'
-        '<rect class="bar {kind}" x="{bar}" y="{y:.2f}" width="7" height="{height:.2f}" rx="1"/>'
-    ).format(x=number * 10, bar=number * 10 + 1.5, y=100 - height, height=height, kind=point.kind)
-    return _link(point, shape)
+def _column(number: int, column: StackedColumn, top: float) -> Markup:
+    shapes = Markup('<rect class="room" x="{}" y="0" width="10" height="100"/>').format(number * 10)
+    floor_y = 100.0
+    for series, value in enumerate(column.values, 1):
+        if value > 0:
+            height = 100 * value / top
+            floor_y -= height
+            shapes += Markup('<rect class="series-{}" x="{}" y="{:.3f}" width="7" height="{:.3f}"/>').format(
+                series, number * 10 + 1.5, floor_y, height
+            )
+    return Markup(
+        '<a href="{}" tabindex="-1" data-column="{}" aria-label="{label}: {text}"><title>{label}: {text}</title>{}</a>'
+    ).format(column.href, number, shapes, label=column.label, text=column.text)
 
 
 def _link(point: Point, shape: Markup) -> Markup:
@@ -70,9 +110,7 @@ def stack(parts: Iterable[tuple[str, float]]) -> Markup:
     whole, at, shapes = sum(value for _, value in visible_parts) or 1, 0.0, Markup()
     for kind, value in visible_parts:
         length = 100 * value / whole
-        shapes += Markup('<rect class="bar {}" x="{:.2f}" width="{:.2f}" height="6"/>').format(
-            kind, at, length
-        )
+        shapes += Markup('<rect class="bar {}" x="{:.2f}" width="{:.2f}" height="6"/>').format(kind, at, length)
         at += length
     return Markup(
         '<svg class="part" viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">{}</svg>'
@@ -93,9 +131,9 @@ def heat_map(days: Mapping[date, Point], today: date, label: str) -> Markup:
         if day.day <= 7 and weekday == 0 and week < WEEKS - 1:
             months += Markup('<text x="{}" y="10">{}</text>').format(MARGIN + week * CELL, f"{day:%b}")
         shapes += _square(MARGIN + week * CELL, 16 + weekday * CELL, days.get(day), day, steps)
-    return Markup(
-        '<svg class="chart heat" viewBox="0 0 {} {}" role="group" aria-label="{}">{}{}{}</svg>'
-    ).format(MARGIN + WEEKS * CELL, 16 + 7 * CELL, label, months, _weekdays(), shapes)
+    return Markup('<svg class="chart heat" viewBox="0 0 {} {}" role="group" aria-label="{}">{}{}{}</svg>').format(
+        MARGIN + WEEKS * CELL, 16 + 7 * CELL, label, months, _weekdays(), shapes
+    )
 
 
 def _weekdays() -> Markup:

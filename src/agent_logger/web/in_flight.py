@@ -4,7 +4,7 @@ import re
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -14,10 +14,10 @@ from agent_logger.catalog.summary import SessionSummary
 from agent_logger.model.session import Block, Turn
 from agent_logger.providers.blocks.registry import answer_blocks
 from agent_logger.proxy.in_flight import InFlight
-from agent_logger.proxy.spool.spool import spool_folder
+from agent_logger.proxy.spool.folder import spool_folder
 
-POLL_SECONDS = 0.2  # between two looks at a spool, however many watch
-FORGET_SECONDS = 30.0  # after nobody watched
+POLL_SECONDS = 0.2  # between two reads of a spool, for any number of watchers
+FORGET_SECONDS = 30.0  # after the last watcher left
 
 
 @dataclass(slots=True)
@@ -35,7 +35,7 @@ class _WatchedSession:
 
     calls: OpenCalls
     spools: list[Path]
-    used_at: float = field(default=0.0)
+    used_at: float = 0.0
 
 
 _WORD = re.compile(r"[!-~]+\Z")

@@ -10,19 +10,23 @@ import sqlite3
 import threading
 import time
 from pathlib import Path
+from zlib import crc32
+
+import msgspec
 
 from agent_logger.catalog import background
 from agent_logger.catalog.catalog import Catalog
+from agent_logger.catalog.summary import Filter
 from agent_logger.errors import AgentLoggerError
+from agent_logger.web.addresses import SessionAddresses
 
-SECONDS = 1.0  # between two looks at all files
-IDLE_SECONDS = 30.0  # without anybody looking, until it rests
-INDEX_SECONDS = 5.0  # of filling the search index, until the files are looked at again
-RETRY_SECONDS = 30.0  # until a disk that could not be written to is tried again
-BACKGROUND_BYTES = (
-    20_000_000  # of files that are not in the search index: more, and another process reads them
-)
-SEAL_SECONDS = 1.0  # of sealing logs, likewise
+SECONDS = 1.0  # between two checks of all files
+IDLE_SECONDS = 30.0  # without a request, until the refresher goes idle
+INDEX_SECONDS = 5.0  # to fill the search index before files are checked again
+RETRY_SECONDS = 30.0  # before a failed disk is tried again
+# Files that are not in the search index: if there are more, another process reads them.
+BACKGROUND_BYTES = 20_000_000
+SEAL_SECONDS = 1.0  # to seal logs, likewise
 PAUSE_SECONDS = 0.002  # after each file that is read, so that requests are answered meanwhile
 
 log = logging.getLogger("agent_logger.web")
@@ -30,10 +34,11 @@ log = logging.getLogger("agent_logger.web")
 
 class Refresher:
     def __init__(self, home: Path, seal_after_seconds: float | None = None) -> None:
-        self.version = 0
+        self.version = ""  # changes with everything that a list shows: the catalog, what is live, labels
+        self.addresses = SessionAddresses({})
         self.done, self.total = 0, 0  # bytes, while the catalog is made
         self.problem: str | None = None  # why the catalog is in memory alone
-        self.ready = threading.Event()  # everything was looked at once
+        self.ready = threading.Event()  # all files were checked once
         self._home, self._seal_after = home, seal_after_seconds
         self._last_wake = 0.0
         self._refresh_count = 0
@@ -51,7 +56,7 @@ class Refresher:
         """Wait until everything that exists now was read; at most a few seconds."""
         count = self._refresh_count
         for _ in range(100):
-            if self._refresh_count >= count + 2:  # one may be under way that began before
+            if self._refresh_count >= count + 2:  # a refresh that began earlier may be running
                 return
             self.wake()
             await asyncio.sleep(0.05)
@@ -73,26 +78,36 @@ class Refresher:
         try:
             self._refresh(catalog)
             self.problem = catalog.problem
-        except (OSError, sqlite3.Error, AgentLoggerError) as error:  # a disk that fails now may not tomorrow
-            log.warning("the catalog: %s", error)
+        except (OSError, sqlite3.Error, AgentLoggerError) as error:  # the disk may work again later
+            log.warning("cannot refresh the catalog: %s", error)
             self.problem = str(error)
         self.ready.set()
         self._refresh_count += 1
 
     def _refresh(self, catalog: Catalog) -> None:
-        if not catalog.version:  # it was deleted, or never was
+        if not catalog.version:  # it was deleted, or never existed
             self.ready.clear()
         catalog.refresh(self._progress)
-        self.version, self.problem = catalog.version, catalog.problem
+        self.problem = catalog.problem
+        self._note_version(catalog)
         self.ready.set()
         coverage = catalog.coverage
         is_much = coverage.total - coverage.done > BACKGROUND_BYTES
         if is_much and not catalog.problem and background.start(self._home, self._seal_after):
             return
         catalog.index(self._progress, seconds=INDEX_SECONDS)
-        self.version = catalog.version
+        self._note_version(catalog)
         if catalog.is_sealing_due(self._seal_after):
             catalog.seal(self._seal_after, seconds=SEAL_SECONDS)
+
+    def _note_version(self, catalog: Catalog) -> None:
+        """Note what the pages are made from. A session ceases to be live without a change in any file, and labels are
+        in no file of a session."""
+        live = [summary.id for summary in catalog.sessions(Filter(live=True))]
+        version = f"{catalog.version}-{crc32(msgspec.json.encode((sorted(live), catalog.marks()))):x}"
+        if version != self.version:
+            self.addresses = SessionAddresses(catalog.short_ids())
+            self.version = version  # last: who sees it finds all of it
 
     def _progress(self, done: int, total: int) -> None:
         self.done, self.total = done, total

@@ -25,13 +25,13 @@ log = logging.getLogger("agent_logger.web")
 
 PORTS_TO_TRY = 20
 PROXY_NICENESS = 10  # lower priority than the recording, but not so low that a compiler starves the page
-SHUTDOWN_SECONDS = 1  # streams of events would never end
+SHUTDOWN_SECONDS = 1  # event streams would never end
 
 
 @dataclass(frozen=True, kw_only=True)
 class PageOptions:
     port: int
-    port_is_chosen: bool  # by somebody: then no other will do
+    port_is_chosen: bool  # by the user; then no other port is used
     home: Path
     seal_after_seconds: float | None  # none: never
 
@@ -71,7 +71,7 @@ def _announcement(home: Path, state: PageState) -> Iterator[None]:
     try:
         announcement = Announcement(home, state)
     except OSError as error:
-        log.warning("no other command will find this page: %s", error)
+        log.warning("other commands cannot find this page, because its state file was not written: %s", error)
         yield
         return
     try:
@@ -121,5 +121,5 @@ def _listen(port: int, *, is_chosen: bool) -> socket.socket:
             return socket.create_server(("127.0.0.1", candidate_port))
         except OSError as error:
             problem = error
-    reason = problem.strerror if problem else "no such port"
+    reason = os.strerror(problem.errno or 0) if problem else "no such port"
     raise StoreError(f"cannot listen on 127.0.0.1:{port}: {reason}; choose another --page-port")

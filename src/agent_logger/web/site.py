@@ -1,11 +1,9 @@
 """What all pages share: the catalogs, the templates, and how an answer is rendered."""
 
 import hashlib
-from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -13,18 +11,19 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from agent_logger import __version__
-from agent_logger.agents.registry import resume_command
+from agent_logger.agents.registry import AGENTS, resume_command
 from agent_logger.catalog.ledger.unlisted import UNLISTED_CALLS
-from agent_logger.catalog.summary import SessionSummary
-from agent_logger.proxy.status import ProxyReport, proxy_reports
+from agent_logger.proxy.status import proxy_reports
 from agent_logger.views.endings import exchange_ending, turn_ending
 from agent_logger.views.figures import not_itemised_text
+from agent_logger.views.lists import failure_of
 from agent_logger.web import charts, formatting
 from agent_logger.web.catalog_pool import CatalogPool
 from agent_logger.web.in_flight import InFlightTurns
 from agent_logger.web.verification_runs import VerificationRuns
 
 HERE = Path(__file__).parent
+TINTS = 8  # colours for agents, in page.css
 PIECES_CSS = Path(str(files("agent_logger.views.html") / "style.css"))
 
 
@@ -47,6 +46,7 @@ class Site:
         self.verification_runs = VerificationRuns(pool.home)
         self.in_flight = InFlightTurns()
         self._templates = _environment()
+        self._templates.globals |= {"session_url": self.session_url, "short_id": self.short_id}
 
     def render(self, request: Request, template: str, /, **values: Any) -> Response:
         """Render a template. `data_url` is the address of the same data for programs. Parts of a page, whose names
@@ -57,10 +57,18 @@ class Site:
         )
         return HTMLResponse(text, values.get("status", 200))
 
+    def session_url(self, session_id: str, rest: str = "") -> str:
+        """The address of a session, as short as it can be."""
+        return self.pool.refresher.addresses.url(session_id, rest)
+
+    def short_id(self, session_id: str) -> str:
+        return self.pool.refresher.addresses.short_id(session_id)
+
     def _frame(self, request: Request) -> dict[str, Any]:
+        theme = request.cookies.get(THEME_COOKIE, "")
         return {
-            "theme": _theme(request),
-            "proxy": _worst_report(proxy_reports(self.pool.home)),
+            "theme": theme if theme in THEMES else "auto",
+            "proxy": min(proxy_reports(self.pool.home), key=lambda report: report.recording, default=None),  # the worst
             "catalog_problem": self.pool.refresher.problem,
             "data_url": None,
         }
@@ -78,19 +86,6 @@ def site_of(request: Request) -> Site:
     return site
 
 
-def session_url(session_id: str, rest: str = "") -> str:
-    return f"/sessions/{quote(session_id, safe='')}{rest}"
-
-
-def _theme(request: Request) -> str:
-    theme = request.cookies.get(THEME_COOKIE, "")
-    return theme if theme in THEMES else "auto"
-
-
-def _worst_report(reports: Sequence[ProxyReport]) -> ProxyReport | None:
-    return min(reports, key=lambda report: report.recording, default=None)
-
-
 def _environment() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(HERE / "templates"),
@@ -106,12 +101,15 @@ def _environment() -> Environment:
         name: getattr(formatting, name)
         for name in (
             "money",
+            "change",
             "count",
-            "counted",
+            "noun",
+            "pluralize",
             "size",
             "duration",
             "short_time",
             "exact_time",
+            "clock_time",
             "folder",
             "model",
         )
@@ -122,21 +120,22 @@ def _environment() -> Environment:
         "charts": charts,
         "seconds_between": formatting.between,
         "share": formatting.share,
-        "session_url": session_url,
         "icon": _icon,
         "turn_ending": turn_ending,
         "exchange_ending": exchange_ending,
-        "resume_command": _resume_command,
+        "failure_of": failure_of,
+        "resume_command": resume_command,
+        "tint_class": _tint_class,
         "unlisted_calls_note": UNLISTED_CALLS,
     }
     return environment
 
 
-def _resume_command(summary: SessionSummary) -> list[str] | None:
-    return resume_command(summary.agent, summary.id)
+def _tint_class(agent: str | None) -> str:
+    """Return the class of the agent's colour; agents that are not known have none."""
+    positions = {row.name: position for position, row in enumerate(AGENTS)}
+    return f" tint-{positions[agent] % TINTS}" if agent in positions else ""
 
 
 def _icon(name: str) -> Markup:
-    return Markup('<svg class="icon" aria-hidden="true"><use href="{}/icons.svg#{}"/></svg>').format(
-        STATIC, name
-    )
+    return Markup('<svg class="icon" aria-hidden="true"><use href="{}/icons.svg#{}"/></svg>').format(STATIC, name)

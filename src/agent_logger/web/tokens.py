@@ -21,8 +21,8 @@ class PageTokens:
         self._key, self._clock = key, clock
         self._scopes = {"link": f"{port}\n{run}", "cookie": f"{port}"}
         self._port = port
-        self._used_links: dict[str, float] = {}  # links, and when they are over
-        self.cookie_name = f"agent_logger_{port}"  # browsers tell cookies apart by host, not by port
+        self._used_links: dict[str, float] = {}  # used links, and when they expire
+        self.cookie_name = f"agent_logger_{port}"  # browsers distinguish cookies by host, not by port
 
     def link(self) -> str:
         return f"http://127.0.0.1:{self._port}/open?token={self._sign('link', LINK_SECONDS)}"

@@ -6,7 +6,7 @@ This runs in a process of its own, at low priority: it may take minutes, and the
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -17,7 +17,7 @@ from agent_logger.errors import SourceError
 from agent_logger.files.line_files import entries
 from agent_logger.logs.verify import BadPlace, log_files, verify_file
 from agent_logger.model import records
-from agent_logger.model.records import Gap, Kind, Request, Response
+from agent_logger.model.records import Kind, Redaction, Request, Response
 from agent_logger.protocols.jsonl import JsonEntry
 
 
@@ -39,28 +39,16 @@ class VerificationReport(msgspec.Struct, frozen=True, kw_only=True):
 def verify_home(home: Path) -> VerificationReport:
     files = list(dict.fromkeys(_files(home)))
     reports = [verify_file(path) for path in files]
-    lost, rules = _count_lost_and_redacted(files)
+    rules = Counter(redaction.rule for path in files for redaction in _redactions(path))
     return VerificationReport(
         files=len(files),
         bytes=sum(report.bytes for report in reports),
         records=sum(report.records for report in reports),
         torn=sum(report.torn_bytes > 0 for report in reports),
         damage=[DamagedPlace(path=report.path, place=bad) for report in reports for bad in report.damage],
-        lost=lost,
+        lost=sum(report.lost for report in reports),
         redactions=dict(rules.most_common()),
     )
-
-
-def _count_lost_and_redacted(files: Iterable[Path]) -> tuple[int, Counter[str]]:
-    """How many records the logs say are missing, and how often each rule hid something."""
-    lost, rules = 0, Counter[str]()
-    for path in files:
-        for record in _records(path):
-            if isinstance(record, Gap):
-                lost += record.lost
-            elif isinstance(record, Request | Response):
-                rules.update(redaction.rule for redaction in record.redactions or ())
-    return lost, rules
 
 
 def _files(home: Path) -> Iterator[Path]:
@@ -71,8 +59,8 @@ def _files(home: Path) -> Iterator[Path]:
             yield place.path
 
 
-def _records(path: Path) -> Iterator[object]:
-    """The records of a log of ours, without the bodies in files beside it."""
+def _redactions(path: Path) -> Iterator[Redaction]:
+    """The redactions in the calls of a log of ours."""
     kind: Kind | None = None
     try:
         for item in entries(path):
@@ -80,7 +68,8 @@ def _records(path: Path) -> Iterator[object]:
                 kind = kind or records.kind_of(item.raw)
                 if kind is None:
                     return  # not ours
-                yield records.decode(item.raw, kind)
+                record = records.decode(item.raw, kind)
+                yield from (record.redactions or () if isinstance(record, Request | Response) else ())
     except (SourceError, OSError, msgspec.MsgspecError):
         return
 

@@ -47,5 +47,5 @@ class VerificationRuns:
             self.last_report = msgspec.json.decode(output, type=VerificationReport)
             self.problem = None
         except msgspec.MsgspecError:
-            self.problem = (error.decode("utf-8", "replace").strip().splitlines() or ["it told nothing"])[-1]
+            self.problem = (error.decode("utf-8", "replace").strip().splitlines() or ["the check printed nothing"])[-1]
         self.at = datetime.now(UTC)

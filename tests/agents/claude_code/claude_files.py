@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from agent_logger.agents.claude_code.opener import claude_source
+from agent_logger.agents.claude_code.transcript.lines import records_of
 from agent_logger.agents.source_files import File, SourceFiles
 from agent_logger.model.session import Usage
 from agent_logger.protocols import jsonl
+from agent_logger.protocols.jsonl import Damage
 from agent_logger.protocols.lines import LineSplitter
 from tests.providers.captures import DATA, Capture, captures
 
@@ -145,14 +147,17 @@ def data_of(lines: Iterable[dict[str, Any] | bytes]) -> bytes:
     return b"".join((it if isinstance(it, bytes) else json.dumps(it).encode()) + b"\n" for it in lines)
 
 
-def file_of(
-    lines: Iterable[dict[str, Any] | bytes], name: str = f"{SESSION}.jsonl", *, cut: bool = True
-) -> File:
+def file_of(lines: Iterable[dict[str, Any] | bytes], name: str = f"{SESSION}.jsonl", *, cut: bool = True) -> File:
     """`cut`: given as entries, as any reader takes them; else as bytes, as the quick one likes them."""
     data = data_of(lines)
     splitter = LineSplitter()
     entries = [entry for it in splitter.feed(data) for entry in jsonl.decode(it)]
     return File(name, entries, chunks=None if cut else lambda: [data[:100], data[100:]])
+
+
+def damage_in(source: SourceFiles) -> list[Damage]:
+    """The lines of a session's files that cannot be read."""
+    return [item for file in (source.main, *source.others) for item in records_of(file) if isinstance(item, Damage)]
 
 
 def source_of(

@@ -21,14 +21,14 @@ def session_files(root: Path) -> list[Source]:
 
 
 @pytest.mark.parametrize("projects", TREES, ids=lambda it: it.relative_to(DATA).as_posix())
-def test_the_sessions_of_a_real_tree_are_all_found_and_sub_agents_are_none(projects: Path) -> None:
+def test_all_sessions_of_a_real_tree_are_listed_without_subagents(projects: Path) -> None:
     found = {Path(it.path) for it in session_files(projects.parent)}
     assert found == {path for path in projects.glob("*/*.jsonl") if not path.name.startswith("agent-")}
     assert all(it.name == Path(it.path).stem for it in session_files(projects.parent))
 
 
 @pytest.mark.parametrize("projects", TREES, ids=lambda it: it.relative_to(DATA).as_posix())
-def test_a_projects_folder_is_named_by_the_clients_rule(projects: Path) -> None:
+def test_project_folder_names_follow_the_rule_of_the_client(projects: Path) -> None:
     for it in session_files(projects.parent):
         folders = [json.loads(line).get("cwd") for line in Path(it.path).read_text().splitlines()]
         first = next(filter(None, folders), None)
@@ -49,14 +49,14 @@ def layouts(root: Path, repo: Path) -> list[Path]:
 
 
 @pytest.mark.parametrize("number", range(6))
-def test_every_layout_is_looked_at(tmp_path: Path, number: int) -> None:
+def test_sessions_are_found_in_every_folder_layout(tmp_path: Path, number: int) -> None:
     repo = tmp_path / "my.repo"
     repo.mkdir()
     path = write(layouts(tmp_path / "c", repo)[number])
     assert [Path(it.path) for it in find([tmp_path / "c"], SESSION)] == [path]
 
 
-def test_the_repositorys_own_comes_first_then_the_newest(tmp_path: Path) -> None:
+def test_find_returns_the_repository_match_first_then_the_newest(tmp_path: Path) -> None:
     repo, root = tmp_path / "repo", tmp_path / "c"
     repo.mkdir()
     own = write(root / "projects" / project_folders(repo)[0] / f"{SESSION}.jsonl", age=100)
@@ -85,13 +85,13 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_what_is_no_id_is_refused(tmp_path: Path, text: str) -> None:
+def test_find_rejects_invalid_session_ids(tmp_path: Path, text: str) -> None:
     assert not is_id(text)
     with pytest.raises(ValueError, match="not a session id"):
         find([tmp_path], text)
 
 
-def test_links_pipes_and_folders_are_passed_over(tmp_path: Path) -> None:
+def test_links_pipes_and_folders_are_skipped(tmp_path: Path) -> None:
     outside = write(tmp_path / "outside" / "secret.jsonl")
     project = tmp_path / "c" / "projects" / "-p"
     project.mkdir(parents=True)
@@ -103,5 +103,5 @@ def test_links_pipes_and_folders_are_passed_over(tmp_path: Path) -> None:
     assert find([tmp_path / "c"], "secret") == []
 
 
-def test_a_folder_that_is_not_there_has_no_sessions(tmp_path: Path) -> None:
+def test_a_missing_folder_has_no_sessions(tmp_path: Path) -> None:
     assert list(session_files(tmp_path / "nowhere")) == []

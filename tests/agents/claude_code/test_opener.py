@@ -37,7 +37,7 @@ def names(source: SourceFiles) -> list[str]:
 
 
 @pytest.mark.parametrize("below", [f"{SESSION}/subagents/", "subagents/", ""])
-def test_sub_agents_are_found_in_every_layout(main: Path, below: str) -> None:
+def test_subagents_are_found_in_every_layout(main: Path, below: str) -> None:
     put(main.parent / f"{below}agent-a1.jsonl", data_of(AGENT))
     meta = {"toolUseId": "toolu_1", "agentType": "scout"}
     put(main.parent / f"{below}agent-a1.meta.json", json.dumps(meta).encode())
@@ -49,7 +49,7 @@ def test_sub_agents_are_found_in_every_layout(main: Path, below: str) -> None:
 
 
 @pytest.mark.parametrize("below", ["subagents/", ""])
-def test_agents_of_other_sessions_in_the_same_folder_are_not_taken(main: Path, below: str) -> None:
+def test_agent_files_of_other_sessions_in_the_same_folder_are_ignored(main: Path, below: str) -> None:
     put(main.parent / f"{below}agent-a1.jsonl", data_of([{**it, "sessionId": "another"} for it in AGENT]))
     put(main.parent / f"{below}agent-a2.jsonl", b"")
     put(main.parent / f"{below}agent-a3.jsonl", b"\0\0{bad")
@@ -71,7 +71,7 @@ def test_links_and_fifos_are_not_followed(main: Path, tmp_path: Path) -> None:
             claude_source(odd)
 
 
-def test_side_files_are_read_below_the_session_alone(main: Path, tmp_path: Path) -> None:
+def test_side_files_are_only_read_from_the_session_folder(main: Path, tmp_path: Path) -> None:
     put(main.parent / SESSION / "tool-results" / "t.txt", "whole\u2028text".encode())
     put(tmp_path / "secret.txt", b"secret")
     (main.parent / SESSION / "tool-results" / "link.txt").symlink_to(tmp_path / "secret.txt")
@@ -79,14 +79,13 @@ def test_side_files_are_read_below_the_session_alone(main: Path, tmp_path: Path)
     text = claude_source(main).text
     assert text(f"{SESSION}/tool-results/t.txt") == "whole\u2028text"
     inside = [
-        f"{SESSION}/{it}"
-        for it in ("tool-results/link.txt", "linked/secret.txt", "../../secret.txt", "gone", "")
+        f"{SESSION}/{it}" for it in ("tool-results/link.txt", "linked/secret.txt", "../../secret.txt", "gone", "")
     ]
     for name in [*inside, "../secret.txt", str(tmp_path / "secret.txt"), "", "\0", "other/t.txt", main.name]:
         assert text(name) is None, name
 
 
-def test_a_result_in_a_side_file_is_found_wherever_the_folder_is_now(main: Path) -> None:
+def test_a_tool_result_side_file_is_found_after_the_folder_was_moved(main: Path) -> None:
     put(main.parent / SESSION / "tool-results" / "t.txt", b"all of it")
     there = f"/elsewhere/.claude/projects/p/{SESSION}/tool-results/t.txt"
     preview = f"<persisted-output>\nOutput too large (45KB). Full output saved to: {there}\n\nPreview"
@@ -103,13 +102,13 @@ def test_a_result_in_a_side_file_is_found_wherever_the_folder_is_now(main: Path)
     assert [call.result for call in calls] == ["all of it", "short"]
 
 
-def test_a_long_side_file_is_cut(main: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_side_file_is_truncated(main: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opener, "MOST_SIDE_BYTES", 10)
     put(main.parent / SESSION / "tool-results" / "t.txt", b"0123456789abc")
     assert claude_source(main).text(f"{SESSION}/tool-results/t.txt") == "0123456789"
 
 
-def test_a_file_that_goes_away_ends_there(main: Path) -> None:
+def test_a_file_deleted_after_opening_reads_as_empty(main: Path) -> None:
     put(main.parent / SESSION / "subagents" / "agent-a1.jsonl", data_of(AGENT))
     source = claude_source(main)
     (main.parent / SESSION / "subagents" / "agent-a1.jsonl").unlink()
@@ -120,7 +119,7 @@ def test_a_file_that_goes_away_ends_there(main: Path) -> None:
         claude_source(main)
 
 
-def test_entries_can_be_read_as_often_as_wanted(main: Path) -> None:
+def test_entries_can_be_read_more_than_once(main: Path) -> None:
     with main.open("ab") as file:
         file.write(b"{torn")
     source = claude_source(main)

@@ -1,6 +1,7 @@
 """Codex rollouts: 0.50 (usage before its items), 0.118 (copied forks), 0.166 (exact records, references)."""
 
 import json
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ def read(scenario: str) -> list[Session]:
 
 
 @pytest.mark.parametrize("folder", SCENARIOS, ids=lambda it: f"{it.parent.name}-{it.name}")
-def test_what_was_billed_is_what_the_server_billed(folder: Path) -> None:
+def test_session_usage_matches_the_usage_billed_by_the_server(folder: Path) -> None:
     truth = manifest(folder).truth
     sessions = {name: codex.session_of(it) for name, it in sources(folder).items()}
     assert sessions.keys() == truth.keys()
@@ -62,16 +63,14 @@ def test_what_was_billed_is_what_the_server_billed(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", SCENARIOS, ids=lambda it: f"{it.parent.name}-{it.name}")
-def test_the_fast_path_tells_the_same_usage(folder: Path) -> None:
+def test_the_fast_path_yields_the_same_usage(folder: Path) -> None:
     for name, session in ((name, codex.session_of(it)) for name, it in sources(folder).items()):
         responses = list(codex.responses_of(sources(folder)[name]))
         turns = sorted(session.turns, key=lambda turn: turn.thread != "main")
         assert [(it.usage, it.model, it.thread, it.message_id) for it in responses] == [
             (turn.usage, turn.model, turn.thread, turn.message_id) for turn in turns
         ]
-        assert {(it.session, it.project, it.agent) for it in responses} == {
-            (name, "/home/user/project", "codex")
-        }
+        assert {(it.session, it.project, it.agent) for it in responses} == {(name, "/home/user/project", "codex")}
 
 
 WORK = ["(**Planning** write a file first)", "I'll create note.txt first."]
@@ -138,19 +137,19 @@ WORK = ["(**Planning** write a file first)", "I'll create note.txt first."]
         ),
     ],
 )
-def test_the_conversation_is_what_was_scripted(scenario: str, conversation: list[Any]) -> None:
+def test_the_conversation_matches_the_scripted_scenario(scenario: str, conversation: list[Any]) -> None:
     assert shown(read(scenario)[0]) == conversation
 
 
 @pytest.mark.parametrize("scenario", ["0.118.0/app_server", "0.166.0/app_server", "0.166.0/compact"])
-def test_a_compaction_stands_between_the_turns_around_it(scenario: str) -> None:
+def test_a_compaction_is_dated_between_the_surrounding_turns(scenario: str) -> None:
     session = read(scenario)[0]
     (compaction,) = session.compactions
     started = [turn.started for turn in session.turns if turn.thread == "main" and turn.started]
     assert compaction.at and started[0] < compaction.at <= started[-1]
 
 
-def test_an_exchange_that_failed_says_so() -> None:
+def test_a_failed_exchange_has_the_end_reason_failed() -> None:
     exchanges = read("0.166.0/tools_fork_failure")[0].exchanges
     assert [(it.complete, it.end_reason) for it in exchanges] == [
         (True, "result"),
@@ -168,7 +167,7 @@ def test_a_fork_has_its_own_turns_and_names_its_parent(scenario: str) -> None:
     assert fork.usage == Usage(input_tokens=54, output_tokens=64, cache_read_tokens=504)
 
 
-def test_a_sub_agent_is_a_thread_of_the_session_that_started_it() -> None:
+def test_a_subagent_is_a_thread_of_the_session_that_started_it() -> None:
     session = read("0.166.0/app_server")[0]
     thread = "agent:01a1df74-2f16-7733-95f5-ccc3d34182d4"
     assert session.threads == ["main", thread]
@@ -177,7 +176,7 @@ def test_a_sub_agent_is_a_thread_of_the_session_that_started_it() -> None:
     assert turn.usage == Usage(input_tokens=4, output_tokens=12, cache_read_tokens=80)
 
 
-def test_the_session_tells_project_times_and_tool_calls() -> None:
+def test_a_session_has_its_project_times_and_tool_calls() -> None:
     session = read("0.166.0/tools_fork_failure")[0]
     assert (session.agent, session.project, session.title) == ("codex", "/home/user/project", "Patch p.txt")
     assert session.started and session.ended and (session.ended - session.started).seconds == 21
@@ -206,15 +205,11 @@ def info(total: dict[str, int], last: dict[str, int]) -> Info:
 @pytest.mark.parametrize(
     ("told", "asked"),
     [
-        pytest.param(
-            [info(tokens(10), tokens(10)), info(tokens(30), tokens(20))], [10, 20], id="differences"
-        ),
+        pytest.param([info(tokens(10), tokens(10)), info(tokens(30), tokens(20))], [10, 20], id="differences"),
         pytest.param([info(tokens(10), tokens(10))] * 3, [10], id="told again"),
         pytest.param([info(tokens(100), tokens(10))], [10], id="began before this file"),
         pytest.param([info(tokens(100), tokens(100)), info(tokens(7), tokens(7))], [100, 7], id="begun anew"),
-        pytest.param(
-            [info(tokens(10), tokens(10)), info(tokens(40), tokens(5))], [10, 30], id="a line was lost"
-        ),
+        pytest.param([info(tokens(10), tokens(10)), info(tokens(40), tokens(5))], [10, 30], id="a line was lost"),
         pytest.param([info(tokens(10), tokens(10)), info(tokens(10), tokens(0))], [10], id="compacted"),
         pytest.param([None, info(tokens(10), tokens(10))], [10], id="nothing known yet"),
         pytest.param([tokens(10), info(tokens(10), tokens(10))], [10], id="recorded"),
@@ -238,7 +233,7 @@ def info(total: dict[str, int], last: dict[str, int]) -> Info:
         pytest.param([{"tokensUsed": 5}], [None], id="recorded, in unknown words"),
     ],
 )
-def test_counters_become_what_each_response_took(
+def test_token_counters_are_split_into_the_usage_of_each_response(
     told: list[dict[str, int] | Info | None], asked: list[int | None]
 ) -> None:
     meter = Meter()
@@ -279,7 +274,7 @@ def counted(total_: int, at: str = "00.000") -> dict[str, Any]:
         pytest.param([meta(ID), meta(PARENT)], id="the parent's first line"),
     ],
 )
-def test_a_copy_without_ids_of_turns_ends_where_the_burst_does(first: list[Any]) -> None:
+def test_copied_history_without_turn_ids_ends_at_the_first_pause(first: list[Any]) -> None:
     forked = lines(
         *first,
         message("user", "old", at="00.001"),
@@ -295,6 +290,30 @@ def test_a_copy_without_ids_of_turns_ends_where_the_burst_does(first: list[Any])
     assert session.usage.input_tokens == 30
 
 
+def context(turn: str, at: str) -> dict[str, Any]:
+    return line("turn_context", {"turn_id": turn, "model": "gpt-5"}, at)
+
+
+def test_a_copy_with_ids_of_turns_ends_where_the_first_own_turn_begins_and_at_no_pause_before() -> None:
+    started = "2026-01-01T00:00:00.000Z"
+    own = f"{int(datetime.fromisoformat(started).timestamp() * 1000) + 9000:012x}"
+    forked = lines(
+        meta(ID, forked_from_id=PARENT, timestamp=started),
+        context("0196a000-0000-7000-8000-000000000003", at="00.001"),
+        message("user", "old", at="00.002"),
+        message("assistant", "old answer", at="05.000"),
+        counted(100, at="05.001"),
+        context(f"{own[:8]}-{own[8:]}-7000-8000-000000000004", at="09.000"),
+        message("user", "new", at="09.001"),
+        message("assistant", "new answer", at="09.500"),
+        counted(130, at="09.600"),
+    )
+    session = codex.session_of(source(forked))
+    assert shown(session) == [("new", [["new answer"]])]
+    assert session.usage.input_tokens == 30
+    assert [it.usage and it.usage.input_tokens for it in codex.responses_of(source(forked))] == [30]
+
+
 @pytest.mark.parametrize(
     ("texts", "begins"),
     [
@@ -305,12 +324,12 @@ def test_a_copy_without_ids_of_turns_ends_where_the_burst_does(first: list[Any])
         (["Hello"], True),
     ],
 )
-def test_what_codex_says_of_itself_is_no_input(texts: list[str], begins: bool) -> None:
+def test_context_messages_of_codex_are_not_user_input(texts: list[str], begins: bool) -> None:
     session = codex.session_of(source(lines(meta(ID), message("user", *texts), message("assistant", "Hi."))))
     assert [it.user_input for it in session.exchanges] == [texts[0] if begins else None]
 
 
-def test_what_developers_say_is_no_input() -> None:
+def test_developer_messages_are_not_user_input() -> None:
     session = codex.session_of(source(lines(meta(ID), message("developer", "Be brief."))))
     assert session.exchanges == []
 
@@ -342,7 +361,7 @@ UNKNOWN_LINES = [
 
 
 @pytest.mark.parametrize("unknown", UNKNOWN_LINES, ids=lambda it: str(it.get("payload", it))[:40])
-def test_what_no_model_said_makes_no_exchange_and_no_turn(unknown: dict[str, Any]) -> None:
+def test_unknown_lines_create_no_exchange_and_no_turn(unknown: dict[str, Any]) -> None:
     """Wherever it stands."""
     told = [
         message("user", "Go"),
@@ -357,7 +376,7 @@ def test_what_no_model_said_makes_no_exchange_and_no_turn(unknown: dict[str, Any
     assert codex.session_of(source(lines(meta(ID), unknown))).exchanges == []
 
 
-def test_newer_versions_say_of_each_piece_whether_it_was_typed() -> None:
+def test_content_item_kinds_decide_which_pieces_are_user_input() -> None:
     item = message("user", "<environment_context>typed</environment_context>", "context")
     passed = {"content_item_kinds": ["user.text", "environments.environment_context"]}
     item["payload"]["internal_chat_message_metadata_passthrough"] = passed
@@ -365,12 +384,12 @@ def test_newer_versions_say_of_each_piece_whether_it_was_typed() -> None:
     assert session.exchanges[0].user_input == "<environment_context>typed</environment_context>"
 
 
-def test_usage_that_no_item_followed_is_kept() -> None:
+def test_usage_without_a_following_item_is_a_turn() -> None:
     session = codex.session_of(source(lines(meta(ID), message("user", "Go"), counted(5), counted(8))))
     assert [turn.usage and turn.usage.input_tokens for turn in session.turns] == [5, 3]
 
 
-def test_an_interrupted_turn_is_not_complete() -> None:
+def test_an_interrupted_exchange_is_not_complete() -> None:
     aborted = line("event_msg", {"type": "turn_aborted", "reason": "interrupted"})
     told = lines(meta(ID), message("user", "Go"), message("assistant", "I be"), aborted)
     [exchange] = codex.session_of(source(told)).exchanges
@@ -397,14 +416,14 @@ def test_the_exit_status_of_a_command_is_read(output: Any, text: str | None, fai
     assert called.result == (text if text is not None else output)
 
 
-def test_a_result_that_is_told_twice_is_one() -> None:
+def test_a_tool_result_written_twice_is_shown_once() -> None:
     call = {"type": "function_call", "name": "shell", "arguments": "{}", "call_id": "c"}
     answer = line("response_item", {"type": "function_call_output", "call_id": "c", "output": "yes"})
     session = codex.session_of(source(lines(meta(ID), line("response_item", call), answer, answer)))
     assert shown(session) == [(None, [[">shell", "<"]])]
 
 
-def test_a_tool_of_an_mcp_server_has_its_name() -> None:
+def test_an_mcp_tool_call_has_its_namespaced_name() -> None:
     call = {
         "type": "function_call",
         "namespace": "mcp__git__",
@@ -416,13 +435,13 @@ def test_a_tool_of_an_mcp_server_has_its_name() -> None:
     assert [(it.name, it.kind) for it in session.tool_calls] == [("mcp__git__log", "mcp")]
 
 
-def test_the_name_of_the_file_stands_in_for_a_first_line_that_is_lost() -> None:
+def test_the_file_name_provides_the_id_when_the_first_line_is_missing() -> None:
     name = f"rollout-2026-01-01T00-00-00-{ID}.jsonl"
     session = codex.session_of(source(lines(message("user", "Go")), name=name))
     assert (session.id, session.title) == (ID, "Go")
 
 
-def test_a_rollout_of_before_lines_had_times_and_payloads() -> None:
+def test_a_rollout_without_times_and_payloads_is_read() -> None:
     def bare(role: str, text: str) -> dict[str, Any]:
         return {"type": "message", "id": None, "role": role, "content": [{"type": "text", "text": text}]}
 
@@ -445,7 +464,7 @@ def test_a_rollout_of_before_lines_had_times_and_payloads() -> None:
     assert recognise(f"rollout-2025-08-01T10-00-00-{ID}.jsonl", old) is agent_called("codex")
 
 
-def test_damage_costs_what_is_damaged_alone() -> None:
+def test_damage_affects_only_the_damaged_line() -> None:
     rollout = next(path for path in ROLLOUTS if "exec_resume" in str(path) and "0.166" in str(path))
     whole = rollout.read_bytes()
     at = whole.index(b'{"timestamp"', 5_000)
@@ -458,31 +477,29 @@ def deep(levels: int) -> list[Any]:
 
 
 @pytest.mark.parametrize("time", ["2026-11-15T07:13:47Z", None])
-def test_a_record_that_is_glued_to_one_of_no_interest_is_read(time: str | None) -> None:
+def test_a_record_on_the_same_line_as_an_ignored_record_is_read(time: str | None) -> None:
     record = lines({**counted(5), "timestamp": time})
     glued = lines(meta(ID)) + lines(line("event_msg", {"type": "agent_message"})).strip() + record
     assert [it.usage for it in codex.responses_of(source(glued))] == [Usage(input_tokens=5)]
 
 
 @pytest.mark.parametrize("item", [5, {}, {"type": 5}, {"type": "reasoning", "summary": deep(200)}])
-def test_an_item_that_cannot_be_read_is_no_turn(item: Any) -> None:
+def test_an_unreadable_item_is_not_a_turn(item: Any) -> None:
     assert codex.session_of(source(lines(meta(ID), line("response_item", item)))).turns == []
 
 
-def test_a_line_whose_keys_stand_in_another_order_is_read() -> None:
-    turned = [
-        dict(reversed(it.items())) for it in (message("user", "Go"), message("assistant", "Hi"), counted(5))
-    ]
+def test_a_line_with_keys_in_another_order_is_read() -> None:
+    turned = [dict(reversed(it.items())) for it in (message("user", "Go"), message("assistant", "Hi"), counted(5))]
     session = codex.session_of(source(lines(meta(ID), *turned)))
     assert (shown(session), session.usage.input_tokens) == ([("Go", [["Hi"]])], 5)
 
 
-def test_half_a_character_does_not_lose_its_line() -> None:
+def test_a_lone_surrogate_is_replaced_and_its_line_is_read() -> None:
     session = codex.session_of(source(lines(meta(ID), message("user", "a\ud83d"), message("assistant", "b"))))
     assert shown(session) == [("a\ufffd", [["b"]])]
 
 
-def test_fields_of_the_wrong_type_do_not_lose_the_others() -> None:
+def test_fields_of_the_wrong_type_do_not_affect_other_fields() -> None:
     odd = counted(5)
     odd["payload"]["turn_id"] = odd["payload"]["info"]["last_token_usage"] = 1
     context = line("turn_context", {"model": "gpt", "service_tier": ["x"], "turn_id": 3})
@@ -492,7 +509,7 @@ def test_fields_of_the_wrong_type_do_not_lose_the_others() -> None:
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(broken(REAL_LINES), broken(REAL_LINES))
-def test_nothing_in_a_file_makes_reading_it_fail(main: bytes, other: bytes) -> None:
+def test_reading_damaged_rollouts_never_raises(main: bytes, other: bytes) -> None:
     session = codex.session_of(source(main, other))
     assert total(it.usage for it in codex.responses_of(source(main, other))) == total(
         turn.usage for turn in session.turns

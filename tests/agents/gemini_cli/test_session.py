@@ -25,7 +25,7 @@ def read(*values: Any) -> Session:
     return gemini_cli.session_of(source(lines(*values)))
 
 
-def test_what_was_billed_is_what_the_server_billed_but_for_the_router() -> None:
+def test_session_usage_matches_the_usage_billed_by_the_server_except_the_router() -> None:
     truth = manifest(FOLDER).truth["(none)"]
     session = gemini_cli.session_of(source(REAL))
     assert len(session.turns) == truth["main"]["responses"]
@@ -37,7 +37,7 @@ def test_what_was_billed_is_what_the_server_billed_but_for_the_router() -> None:
     assert truth["side"]["responses"] == 2  # one a prompt, and no chat tells of them: only the wire does
 
 
-def test_the_conversation_is_what_was_scripted() -> None:
+def test_the_conversation_matches_the_scripted_scenario() -> None:
     session = gemini_cli.session_of(source(REAL))
     assert shown(session) == [
         (
@@ -52,7 +52,7 @@ def test_the_conversation_is_what_was_scripted() -> None:
     assert call.started and call.ended and call.started < call.ended
 
 
-def test_the_session_tells_what_it_is() -> None:
+def test_a_session_has_its_id_title_project_and_times() -> None:
     session = gemini_cli.session_of(source(REAL))
     assert (session.id, session.agent) == ("252c5bc1-3ccd-4a99-8b32-b16c20006afe", "gemini-cli")
     assert (session.title, session.project) == ("List the directory", "/home/user/project")
@@ -60,12 +60,12 @@ def test_the_session_tells_what_it_is() -> None:
     assert session.ended and session.ended.isoformat() == "2026-11-15T07:14:09.554000+00:00"
 
 
-def test_the_project_is_what_the_folder_says() -> None:
+def test_the_project_is_read_from_the_project_root_file() -> None:
     told = with_text(REAL, **{".project_root": "/elsewhere\n"})
     assert gemini_cli.session_of(told).project == "/elsewhere"
 
 
-def test_the_fast_path_tells_the_same_usage() -> None:
+def test_the_fast_path_yields_the_same_usage() -> None:
     session = gemini_cli.session_of(source(REAL))
     responses = list(gemini_cli.responses_of(source(REAL)))
     assert [(it.message_id, it.usage, it.model, it.at) for it in responses] == [
@@ -86,12 +86,12 @@ def said(name: str, kind: str, content: Any, **more: Any) -> dict[str, Any]:
     return {"id": name, "timestamp": "2026-01-01T00:00:01Z", "type": kind, "content": content, **more}
 
 
-def test_tokens_are_billed_as_google_does() -> None:
+def test_token_counts_are_mapped_to_billed_usage() -> None:
     session = read(HEAD, said("a", "gemini", "Hi", tokens=TOKENS))
     assert session.usage == Usage(input_tokens=43, output_tokens=12, cache_read_tokens=60)
 
 
-def test_a_message_that_comes_again_is_a_newer_state_of_it() -> None:
+def test_a_repeated_message_replaces_its_older_state() -> None:
     session = read(
         HEAD,
         said("q", "user", "Go"),
@@ -111,13 +111,13 @@ def test_a_message_that_comes_again_is_a_newer_state_of_it() -> None:
         pytest.param({"$rewindTo": "q"}, id="taken back"),
     ],
 )
-def test_what_was_billed_stays_billed(change: Any) -> None:
+def test_removed_or_rewound_messages_stay_billed(change: Any) -> None:
     session = read(HEAD, said("q", "user", "Go"), said("a", "gemini", "Hi", tokens=TOKENS, model="m"), change)
     assert shown(session) == [("Go", [["Hi"]])]
     assert (session.usage.output_tokens, session.turns[0].model) == (12, "m")
 
 
-def test_messages_of_a_chat_that_began_elsewhere_are_read_from_their_copies() -> None:
+def test_messages_set_as_copies_are_read_in_a_chat_that_began_elsewhere() -> None:
     call = {"functionCall": {"id": "c", "name": "read_file", "args": {"absolute_path": "/a"}}}
     answer = {"functionResponse": {"id": "c", "name": "read_file", "response": {"error": "gone"}}}
     copies = [said("q", "user", [{"text": "Go"}]), said("a", "gemini", [call]), said("r", "user", [answer])]
@@ -133,13 +133,13 @@ def test_thoughts_and_failed_tools_are_shown() -> None:
     assert shown(session) == [(None, [["(Plan\nlook first)", "Hm", ">run_shell_command", "<failed"]])]
 
 
-def test_a_tool_that_still_runs_leaves_its_exchange_open() -> None:
+def test_a_running_tool_leaves_its_exchange_incomplete() -> None:
     calls = [{"id": "c", "name": "glob", "args": {}, "status": "executing"}]
     session = read(HEAD, said("q", "user", "Go"), said("a", "gemini", "Hm", toolCalls=calls))
     assert [(it.complete, it.end_reason) for it in session.exchanges] == [(False, None)]
 
 
-def test_a_sub_agent_is_a_thread() -> None:
+def test_a_subagent_is_a_thread() -> None:
     main = lines(HEAD, said("q", "user", "Go"), said("a", "gemini", "Hi", tokens=TOKENS))
     sub = lines({**HEAD, "sessionId": "sub", "kind": "subagent"}, said("b", "gemini", "Ho", tokens=TOKENS))
     session = gemini_cli.session_of(source(main, sub))
@@ -162,17 +162,15 @@ def test_a_chat_of_an_older_version_is_one_document() -> None:
     assert session.usage.output_tokens == 12
 
 
-@pytest.mark.parametrize(
-    "document", ["", "null", "[]", '{"messages": 5}', "{", '{"messages": [1, {"id": 2}]}']
-)
-def test_no_document_makes_reading_it_fail(document: str) -> None:
+@pytest.mark.parametrize("document", ["", "null", "[]", '{"messages": 5}', "{", '{"messages": [1, {"id": 2}]}'])
+def test_reading_malformed_documents_never_raises(document: str) -> None:
     name = "chats/session-1.json"
     assert gemini_cli.session_of(with_text(b"", name, **{name: document})).id == "session-1"
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(broken(REAL_LINES), broken(REAL_LINES))
-def test_nothing_in_a_file_makes_reading_it_fail(main: bytes, other: bytes) -> None:
+def test_reading_damaged_chats_never_raises(main: bytes, other: bytes) -> None:
     session = gemini_cli.session_of(source(main, other))
     assert total(it.usage for it in gemini_cli.responses_of(source(main, other))) == total(
         turn.usage for turn in session.turns
@@ -182,7 +180,7 @@ def test_nothing_in_a_file_makes_reading_it_fail(main: bytes, other: bytes) -> N
         (call.result or "").encode()
 
 
-def test_a_tool_call_that_is_told_twice_is_one() -> None:
+def test_a_tool_call_written_twice_is_shown_once() -> None:
     part = {"functionCall": {"id": "c", "name": "glob", "args": {}}}
     calls = [{"id": "c", "name": "glob", "args": {}, "status": "executing"}]
     session = read(HEAD, said("a", "gemini", [{"text": "Hm"}, part], toolCalls=calls))

@@ -15,7 +15,8 @@ from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.discovery.sessions import SessionLocation, discover
 from agent_logger.logs.reader import read_session
 from agent_logger.model.session import Session, Usage
-from tests.agents.foreign import DATA, ODD, manifest, shown
+from tests.agents.foreign import DATA, manifest, shown
+from tests.hostile import ODD_VALUES
 
 OLDER, OLDEST = DATA / "opencode/1.1.53/agents_fork", DATA / "opencode/0.5.29/agents"
 MAIN, CHILD, FORK = (
@@ -58,7 +59,7 @@ def usage_of(kinds: dict[str, dict[str, int]]) -> Usage:
 
 
 @pytest.mark.parametrize("dump", [OLDER, OLDEST], ids=["1.1.53", "0.5.29"])
-def test_what_was_billed_is_what_the_server_billed(dump: Path, home: Path) -> None:
+def test_session_usage_matches_the_usage_billed_by_the_server(dump: Path, home: Path) -> None:
     left_behind(dump, home)
     truth = manifest(dump).truth
     places = found()
@@ -83,7 +84,7 @@ CONVERSATION = [
 ]
 
 
-def test_the_conversation_is_what_was_scripted(home: Path) -> None:
+def test_the_conversation_matches_the_scripted_scenario(home: Path) -> None:
     left_behind(OLDER, home)
     session = found()[MAIN].read()
     assert shown(session) == [
@@ -96,7 +97,7 @@ def test_the_conversation_is_what_was_scripted(home: Path) -> None:
     assert [it.end_reason for it in session.exchanges] == ["result", "result", "failed", "result"]
 
 
-def test_one_message_may_hold_all_responses(home: Path) -> None:
+def test_one_message_can_contain_several_responses(home: Path) -> None:
     left_behind(OLDEST, home)
     [place] = found().values()
     asked, turns = shown(place.read())[0]
@@ -109,7 +110,7 @@ def test_a_fork_has_its_own_turns_and_names_its_parent(home: Path) -> None:
     assert (fork.parent, shown(fork)) == (MAIN, [('"In a fork?"', [["Forked answer."]])])
 
 
-def test_what_a_newer_version_has_copied_into_its_database_is_not_told_twice(home: Path) -> None:
+def test_sessions_migrated_to_the_database_are_listed_once(home: Path) -> None:
     folder = left_behind(OLDER, home)
     with closing(sqlite3.connect(folder / "opencode.db")) as new:
         new.executescript((DATA / "opencode/1.18.33/agents_fork/opencode.sql").read_text())
@@ -126,7 +127,7 @@ def test_what_a_newer_version_has_copied_into_its_database_is_not_told_twice(hom
     assert FORK in names
 
 
-def test_the_same_session_in_both_layouts_is_told_once(home: Path) -> None:
+def test_a_session_in_both_file_layouts_is_listed_once(home: Path) -> None:
     folder = left_behind(OLDEST, home)
     [place] = found().values()
     for file in place.path.parent.iterdir():
@@ -136,7 +137,7 @@ def test_the_same_session_in_both_layouts_is_told_once(home: Path) -> None:
     assert (place.read().title, place.read().turns) == ("Taken over", [])
 
 
-def test_sessions_that_started_each_other_are_told(home: Path) -> None:
+def test_cyclic_parent_sessions_are_listed(home: Path) -> None:
     folder = left_behind(OLDER, home) / "storage/session/global"
     change(folder / f"{FORK}.json", {"parentID": FORK})
     change(folder / f"{MAIN}.json", {"parentID": CHILD})
@@ -144,7 +145,7 @@ def test_sessions_that_started_each_other_are_told(home: Path) -> None:
     assert sum(len(it.turns) for it in told) == 8
 
 
-def test_a_message_that_came_to_its_end_is_read_again(home: Path) -> None:
+def test_a_message_is_read_again_when_it_is_finished(home: Path) -> None:
     folder = left_behind(OLDER, home)
     with Catalog.open(home / ".agent-logger") as catalog:
         catalog.refresh()
@@ -160,13 +161,13 @@ def test_a_message_that_came_to_its_end_is_read_again(home: Path) -> None:
         assert catalog.total().usage.output_tokens == before + 5
 
 
-def test_a_session_is_read_by_the_path_of_its_file(home: Path) -> None:
+def test_a_session_can_be_read_by_its_file_path(home: Path) -> None:
     folder = left_behind(OLDER, home)
     session = read_session(folder / f"storage/session/global/{MAIN}.json")
     assert (session.id, len(session.turns)) == (MAIN, 7)
 
 
-def test_nothing_outside_is_read(home: Path, tmp_path: Path) -> None:
+def test_links_and_pipes_in_the_storage_folder_are_not_read(home: Path, tmp_path: Path) -> None:
     folder = left_behind(OLDER, home)
     outside = tmp_path / "outside"
     os.rename(folder / f"storage/message/{FORK}", outside)
@@ -207,13 +208,11 @@ TEXTS = (
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    changes=st.lists(
-        st.tuples(st.sampled_from(FILES), st.sampled_from(KEYS), st.sampled_from(ODD)), max_size=4
-    ),
+    changes=st.lists(st.tuples(st.sampled_from(FILES), st.sampled_from(KEYS), st.sampled_from(ODD_VALUES)), max_size=4),
     damaged=st.sampled_from(FILES),
     text=st.sampled_from(TEXTS),
 )
-def test_whatever_is_in_the_files_nothing_is_raised(
+def test_reading_malformed_files_never_raises(
     home: Path, changes: list[tuple[Any, str, Any]], damaged: Any, text: str
 ) -> None:
     folder = home / ".local/share/opencode"

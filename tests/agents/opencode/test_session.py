@@ -16,7 +16,8 @@ from agent_logger.agents.registry import resume_command
 from agent_logger.agents.source_files import Entries, File, SourceFiles
 from agent_logger.model.session import Session, Usage
 from agent_logger.protocols.jsonl import JsonEntry
-from tests.agents.foreign import DATA, ODD, manifest, shown, total
+from tests.agents.foreign import DATA, manifest, shown, total
+from tests.hostile import ODD_VALUES
 
 FOLDER = DATA / "opencode/1.18.33/agents_fork"
 MAIN, FORK = "ses_e2090ac44ffeRxh9TZzNatan0E", "ses_e209093e4ffebVAVMYwIIYHZLz"
@@ -36,7 +37,7 @@ def session(database: Path) -> Session:
     return opencode.session_of(source_of(database, MAIN))
 
 
-def test_what_was_billed_is_what_the_server_billed_but_for_titles(database: Path) -> None:
+def test_session_usage_matches_the_usage_billed_by_the_server_except_titles(database: Path) -> None:
     truth = manifest(FOLDER).truth
     assert set(session_ids(database)) == truth.keys()
     for name, kinds in truth.items():
@@ -52,7 +53,7 @@ def test_what_was_billed_is_what_the_server_billed_but_for_titles(database: Path
         )
 
 
-def test_the_conversation_is_what_was_scripted(session: Session) -> None:
+def test_the_conversation_matches_the_scripted_scenario(session: Session) -> None:
     assert shown(session) == [
         (
             '"How many files?"',  # the client quotes what has blanks in it
@@ -76,7 +77,7 @@ def test_the_conversation_is_what_was_scripted(session: Session) -> None:
     ]
 
 
-def test_the_session_tells_what_it_is(session: Session) -> None:
+def test_a_session_has_its_title_project_threads_and_times(session: Session) -> None:
     assert (session.agent, session.title, session.project) == (
         "opencode",
         "Fake session title",
@@ -96,7 +97,7 @@ def test_a_fork_has_its_own_turns_and_names_its_parent(database: Path) -> None:
     assert (fork.parent, shown(fork)) == (MAIN, [('"In a fork?"', [["Forked answer."]])])
 
 
-def test_the_fork_of_a_parent_that_is_gone_keeps_its_copies(database: Path, tmp_path: Path) -> None:
+def test_a_fork_without_its_parent_keeps_the_copied_turns(database: Path, tmp_path: Path) -> None:
     copy = tmp_path / "opencode.db"
     copy.write_bytes(database.read_bytes())
     with closing(sqlite3.connect(copy)) as changed:
@@ -108,7 +109,7 @@ def test_the_fork_of_a_parent_that_is_gone_keeps_its_copies(database: Path, tmp_
 
 
 @pytest.mark.parametrize("name", [MAIN, FORK])
-def test_the_fast_path_tells_the_same_usage(database: Path, name: str) -> None:
+def test_the_fast_path_yields_the_same_usage(database: Path, name: str) -> None:
     told = opencode.session_of(source_of(database, name))
     turns = sorted(told.turns, key=lambda turn: turn.thread != "main")
     responses = list(opencode.responses_of(source_of(database, name)))
@@ -175,13 +176,13 @@ def test_every_step_is_a_response() -> None:
 
 
 @pytest.mark.parametrize(("told", "output"), [(15, 5), (12, 2), (0, 5), (None, 5)])
-def test_thoughts_are_output_once(told: int | None, output: int) -> None:
+def test_reasoning_tokens_are_counted_once_as_output(told: int | None, output: int) -> None:
     finish = {**FINISH, "tokens": {**TOKENS, "total": told}}
     usage = read(SESSION, message("a", ANSWER, START, said("one"), finish)).usage
     assert usage == Usage(input_tokens=1, output_tokens=output, cache_read_tokens=4, cache_write_tokens=5)
 
 
-def test_a_step_without_an_end_is_not_complete() -> None:
+def test_a_step_without_a_finish_part_is_not_complete() -> None:
     session = read(SESSION, user("q", said("Go")), message("a", ANSWER, START, said("on")))
     [turn] = session.turns
     assert (turn.complete, turn.usage) == (False, None)
@@ -189,7 +190,7 @@ def test_a_step_without_an_end_is_not_complete() -> None:
 
 
 @pytest.mark.parametrize("kind", ["patch", "snapshot", "retry", "of-next-year"])
-def test_what_opencode_notes_beside_a_response_is_no_response(kind: str) -> None:
+def test_bookkeeping_parts_are_not_responses(kind: str) -> None:
     note = {"type": kind, "hash": "0"}
     for place in range(4):
         parts = [START, said("one"), FINISH]
@@ -198,24 +199,22 @@ def test_what_opencode_notes_beside_a_response_is_no_response(kind: str) -> None
         assert [[(it.kind, it.text) for it in turn.blocks] for turn in session.turns] == [[("text", "one")]]
 
 
-def test_an_aborted_message_is_cut_and_keeps_what_it_took() -> None:
+def test_an_aborted_message_is_cut_and_keeps_its_usage() -> None:
     aborted = {**ANSWER, "error": {"name": "MessageAbortedError"}, "tokens": TOKENS}
     session = read(SESSION, user("q", said("Go")), message("a", aborted, START, said("on")))
     assert (session.exchanges[0].end_reason, session.usage.output_tokens) == ("cut", 5)
 
 
-def test_a_row_that_was_made_of_a_file_later_does_not_make_the_session_longer() -> None:
+def test_rows_migrated_later_do_not_extend_the_session() -> None:
     answer = {**ANSWER, "time": {"created": 2_000, "completed": 5_000}}
     parts = [START, said("one", time={"start": 3_000}), said("two"), FINISH]
     rows = message("a", answer, *parts)
-    session = read(
-        SESSION, [{**it, "time_created": 9_000_000} if it["table"] == "part" else it for it in rows]
-    )
+    session = read(SESSION, [{**it, "time_created": 9_000_000} if it["table"] == "part" else it for it in rows])
     assert session.ended and session.ended.timestamp() == 5.0
     assert [block.at.timestamp() for block in session.turns[0].blocks if block.at] == [3.0, 5.0]
 
 
-def test_what_opencode_adds_is_no_input() -> None:
+def test_synthetic_parts_and_compactions_are_not_user_input() -> None:
     session = read(
         SESSION,
         user("q", said("Called the Read tool", synthetic=True), said("Go")),
@@ -225,7 +224,7 @@ def test_what_opencode_adds_is_no_input() -> None:
     assert [it.trigger for it in session.compactions] == ["auto"]
 
 
-def test_a_tool_that_still_runs_has_no_result() -> None:
+def test_a_running_tool_has_no_result() -> None:
     tool = {
         "type": "tool",
         "tool": "bash",
@@ -241,7 +240,7 @@ REAL = [
     for part in (FOLDER / "opencode.sql").read_text().split("\n")
     if part.startswith(('INSERT INTO "part"', 'INSERT INTO "message"'))
 ]
-VALUES = st.sampled_from([*ODD, *REAL])
+VALUES = st.sampled_from([*ODD_VALUES, *REAL])
 DATA_OF_ROWS = st.one_of(
     st.sampled_from(REAL).map(lambda it: json.dumps(it).encode()),
     st.builds(
@@ -271,7 +270,7 @@ ROWS = st.lists(
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(ROWS)
-def test_nothing_in_a_row_makes_reading_it_fail(rows: list[Any]) -> None:
+def test_reading_malformed_rows_never_raises(rows: list[Any]) -> None:
     session = opencode.session_of(rows_source(rows))
     responses = list(opencode.responses_of(rows_source(rows)))
     assert total(it.usage for it in responses) == total(turn.usage for turn in session.turns)

@@ -7,11 +7,14 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from msgspec.structs import replace
 
 from agent_logger.agents.framing import source_file
 from agent_logger.agents.pi import session as pi
 from agent_logger.agents.source_files import SourceFiles
+from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.ledger.ledger import Ledger
+from agent_logger.model.remainders import with_remainders
 from agent_logger.model.responses import ModelResponse
 from agent_logger.model.session import Session, Usage
 from tests.agents.foreign import DATA, broken, lines, manifest, scenarios, shown, source, total
@@ -56,15 +59,13 @@ def truth_of(folder: Path, kind: str = "main") -> Usage:
 def test_every_complete_response_is_billed_once_over_all_files(folder: Path) -> None:
     responses = responses_in(sorted(folder.glob("home/.pi/agent/sessions/*/*.jsonl")))
     once = {
-        response.message_id: response.usage
-        for response in responses
-        if response.thread == "main" and response.final
+        response.message_id: response.usage for response in responses if response.thread == "main" and response.final
     }
     assert total(once.values()) == truth_of(folder)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(DATA / "pi").as_posix()[:40])
-def test_the_responses_are_those_of_the_sessions_turns(path: Path) -> None:
+def test_responses_match_the_billed_turns_of_the_session(path: Path) -> None:
     session = pi.session_of(opened(path))
     responses = list(pi.responses_of(opened(path)))
     billed = [turn for turn in session.turns if turn.is_billed]
@@ -81,7 +82,7 @@ def test_the_responses_are_those_of_the_sessions_turns(path: Path) -> None:
     }
 
 
-def test_the_conversation_and_its_tools_are_what_was_scripted() -> None:
+def test_the_conversation_and_its_tools_match_the_scripted_scenario() -> None:
     session = read_real("0.74.2/tools")
     assert shown(session) == [
         (
@@ -101,15 +102,13 @@ def test_the_conversation_and_its_tools_are_what_was_scripted() -> None:
     assert session.tool_calls[0].result == "README.md\nhello.py\n"
     assert session.tool_calls[3].input == {"path": "note.txt", "content": "a note\n"}
     seconds = [
-        (call.ended - call.started).total_seconds()
-        for call in session.tool_calls
-        if call.ended and call.started
+        (call.ended - call.started).total_seconds() for call in session.tool_calls if call.ended and call.started
     ]
     assert seconds == [0.028, 0.028, 0.003, 0.003]
     assert session.files == ["hello.py", "missing.txt", "note.txt"]
 
 
-def test_the_session_tells_what_it_is() -> None:
+def test_a_session_has_its_id_title_project_and_times() -> None:
     session = read_real("0.74.2/tools")
     assert (session.id, session.agent) == ("01a1e2ba-ccde-7457-b2d1-48282ed1a8f0", "pi")
     assert (session.title, session.project, session.parent) == ("List the files", "/home/user/project", None)
@@ -121,7 +120,7 @@ def test_the_session_tells_what_it_is() -> None:
 
 
 @pytest.mark.parametrize("version", ["0.74.2", "0.87.1"])
-def test_branches_that_were_left_are_marked_and_billed(version: str) -> None:
+def test_abandoned_branches_are_marked_and_billed(version: str) -> None:
     session = read_real(f"{version}/tree")
     assert [(exchange.user_input, exchange.origin, exchange.left) for exchange in session.exchanges] == [
         ("List the files", None, False),
@@ -143,18 +142,34 @@ def test_branches_that_were_left_are_marked_and_billed(version: str) -> None:
         *["claude-fake-1"] * 3,
     ]
     assert session.title == "Files of the project"
-    assert [(compaction.tokens_before, compaction.thread) for compaction in session.compactions] == [
-        (1233, "main")
-    ]
+    assert [(compaction.tokens_before, compaction.thread) for compaction in session.compactions] == [(1233, "main")]
 
 
 def test_summaries_are_billed_where_the_file_has_their_usage() -> None:
     assert read_real("0.74.2/tree").side_turns == []
-    session = read_real("0.87.1/tree")
-    [branch, compaction] = session.side_turns
+    session = with_remainders(read_real("0.87.1/tree"))
+    [branch], [compaction] = session.side_turns, session.not_itemised  # two calls, because it split a turn
     assert total([branch.usage, compaction.usage]) == truth_of(DATA / "pi/0.87.1/tree", "side")
-    assert [(turn.model, turn.thread) for turn in session.side_turns] == [("claude-fake-1", "side")] * 2
-    assert compaction.blocks[0].text.startswith("## Summary\nA compaction.")
+    assert (branch.model, branch.thread, compaction.model) == ("claude-fake-1", "side", "claude-fake-1")
+
+
+def test_a_summary_of_two_calls_that_the_proxy_saw_is_counted_once() -> None:
+    [path] = files_of("0.87.1/tree")
+    responses, totals = pi.billed_of(opened(path))
+    [reported] = totals
+    [whole] = [model.usage for model in reported.total.models if model.usage]
+    halves = [
+        replace(
+            responses[-1], message_id=f"msg_{part}", usage=part, at=reported.total.ended, witnesses=frozenset({"wire"})
+        )
+        for part in (Usage(input_tokens=1), whole - Usage(input_tokens=1))
+    ]
+    ledger = Ledger()
+    ledger.add([*responses, *halves])
+    ledger.add_totals(totals)
+    assert total(row.usage for row in ledger.rows()) == total(
+        [*(response.usage for response in responses), *(half.usage for half in halves)]
+    )
 
 
 def test_a_cost_is_reported_where_pi_has_a_price() -> None:
@@ -166,11 +181,9 @@ def test_a_cost_is_reported_where_pi_has_a_price() -> None:
     ]
 
 
-def test_failures_cuts_and_kills_leave_what_they_left() -> None:
+def test_failed_aborted_and_killed_exchanges_have_their_end_reasons() -> None:
     session = read_real("0.74.2/failures")
-    assert [
-        (exchange.user_input, exchange.complete, exchange.end_reason) for exchange in session.exchanges
-    ] == [
+    assert [(exchange.user_input, exchange.complete, exchange.end_reason) for exchange in session.exchanges] == [
         ("Fail please", False, "failed"),
         ("Try again", True, "result"),
         ("Cut it", True, "result"),
@@ -187,7 +200,7 @@ def test_failures_cuts_and_kills_leave_what_they_left() -> None:
     assert shown(session)[2][1] == [["This answer is cut in the middle o"], ["Whole at last."]]
 
 
-def test_a_cut_response_counts_as_far_as_is_known() -> None:
+def test_an_interrupted_response_counts_its_reported_usage() -> None:
     cut = [response for response in responses_in(files_of("0.74.2/failures")) if not response.final]
     assert [response.usage and response.usage.output_tokens for response in cut] == [
         1,
@@ -197,7 +210,7 @@ def test_a_cut_response_counts_as_far_as_is_known() -> None:
     assert (unknown.usage, bool(unknown.message_id)) == (None, True)  # OpenAI at the end: zeros mean nothing
 
 
-def test_ids_are_the_vendors_whatever_api_was_spoken() -> None:
+def test_message_ids_are_those_of_the_provider_for_every_api() -> None:
     folder = DATA / "pi/0.74.2/apis"
     requests = json.loads((folder / "manifest.json").read_text())["requests"]
     responses = responses_in(files_of("0.74.2/apis"))
@@ -213,11 +226,9 @@ def test_ids_are_the_vendors_whatever_api_was_spoken() -> None:
     assert re.fullmatch(r"call_\w+", calls[0].id or "")  # without the item's
 
 
-def test_forks_name_their_parents_and_bill_nothing_twice() -> None:
+def test_forks_name_their_parents_and_shared_responses_are_billed_once() -> None:
     sessions = {path: pi.session_of(opened(path)) for path in files_of("0.74.2/forks")}
-    inputs = {
-        tuple(exchange.user_input for exchange in session.exchanges): session for session in sessions.values()
-    }
+    inputs = {tuple(exchange.user_input for exchange in session.exchanges): session for session in sessions.values()}
     first = inputs["First", "Second", "Seventh", "Eighth", "Ninth"]
     again = inputs["First", "Second, otherwise"]
     parents = {session.exchanges[-1].user_input: session.parent for session in sessions.values()}
@@ -238,7 +249,7 @@ def test_forks_name_their_parents_and_bill_nothing_twice() -> None:
     assert total(row.usage for row in rows) == truth_of(DATA / "pi/0.74.2/forks")
 
 
-def test_copies_without_an_id_are_known_by_their_time() -> None:
+def test_copied_responses_without_an_id_are_matched_by_time() -> None:
     fork = "/s/--p--/2026-01-01T00-00-00-000Z_s.jsonl"
     answer = entry("a", "u", assistant("Hi", responseId=None))
     once = lines(HEAD, entry("u", None, user("Go")), answer)
@@ -275,7 +286,7 @@ def read(*values: Any) -> Session:
     return pi.session_of(source(lines(*values)))
 
 
-def test_two_processes_that_write_into_one_file_leave_two_branches() -> None:
+def test_two_processes_writing_to_one_file_create_two_branches() -> None:
     session = read(
         HEAD,
         entry("u1", None, user("Go")),
@@ -285,16 +296,14 @@ def test_two_processes_that_write_into_one_file_leave_two_branches() -> None:
         entry("a2", "u2", assistant("In the first")),
         entry("a3", "u3", assistant("In the second")),
     )
-    assert [
-        (*summary, exchange.left) for summary, exchange in zip(shown(session), session.exchanges, strict=True)
-    ] == [
+    assert [(*summary, exchange.left) for summary, exchange in zip(shown(session), session.exchanges, strict=True)] == [
         ("Go", [["One"]], False),
         ("Here", [["In the first"]], True),
         ("There", [["In the second"]], False),
     ]
 
 
-def test_a_branch_may_begin_in_the_middle_of_an_exchange_or_before_all() -> None:
+def test_a_branch_can_start_inside_an_exchange_or_at_the_root() -> None:
     call = {"type": "toolCall", "id": "c", "name": "bash", "arguments": {}}
     first = [
         entry("u1", None, user("Go")),
@@ -307,18 +316,18 @@ def test_a_branch_may_begin_in_the_middle_of_an_exchange_or_before_all() -> None
     assert [exchange.left for exchange in before.exchanges] == [True, False]
 
 
-def test_a_missing_line_does_not_part_the_conversation() -> None:
+def test_a_missing_line_does_not_split_the_conversation() -> None:
     session = read(HEAD, entry("u1", None, user("Go")), entry("u2", "lost", user("On")))
     assert [exchange.left for exchange in session.exchanges] == [False, False]
 
 
-def test_a_line_that_stands_there_twice_counts_once() -> None:
+def test_a_duplicate_line_counts_once() -> None:
     answer = entry("a", "u", assistant("Hi", responseId="msg_1"))
     file = source(lines(HEAD, entry("u", None, user("Go")), answer, HEAD, answer))
     assert len(list(pi.responses_of(file))) == 1
 
 
-def test_lines_of_the_first_version_have_no_ids() -> None:
+def test_lines_of_the_first_version_without_ids_are_read() -> None:
     plain = [{"type": "message", "message": message} for message in (user("Go"), assistant("Hi"), user("On"))]
     session = read({**HEAD, "version": None}, *plain)
     assert shown(session) == [("Go", [["Hi"]]), ("On", [])]
@@ -335,7 +344,7 @@ def test_lines_of_the_first_version_have_no_ids() -> None:
         pytest.param(assistant(stopReason="error"), [(15, False)], id="an error that was billed"),
     ],
 )
-def test_a_response_counts_if_it_came_to_anything(message: Any, counted: Any) -> None:
+def test_only_responses_with_content_or_usage_are_counted(message: Any, counted: Any) -> None:
     responses = pi.responses_of(source(lines(HEAD, entry("a", None, message))))
     assert [
         (response.usage and response.usage.input_tokens + response.usage.output_tokens, response.final)
@@ -343,7 +352,7 @@ def test_a_response_counts_if_it_came_to_anything(message: Any, counted: Any) ->
     ] == (counted)
 
 
-def test_usage_beside_responses_is_billed_aside() -> None:
+def test_usage_outside_responses_is_billed_as_side_turns() -> None:
     nested = {"role": "toolResult", "toolCallId": "c", "content": [], "usage": USAGE}
     warm = {"kind": "cache_warm", "provider": "p", "model": "warm", "usage": {**USAGE, "cacheWrite1h": 2}}
     session = read(
@@ -377,12 +386,12 @@ def test_usage_beside_responses_is_billed_aside() -> None:
         ('<skill name="tidy" location="/s">\nLong text\n</skill>', "/skill:tidy"),
     ],
 )
-def test_an_input_is_what_was_typed(content: Any, typed: str) -> None:
+def test_user_input_is_the_typed_text(content: Any, typed: str) -> None:
     session = read(HEAD, entry("u", None, user(content)))
     assert (session.exchanges[0].user_input, session.title) == (typed, typed)
 
 
-def test_what_an_extension_adds_begins_an_exchange_only_if_the_agent_had_yielded() -> None:
+def test_extension_messages_start_an_exchange_only_after_the_agent_finished() -> None:
     note = {"customType": "note", "content": "Mind this", "display": True}
     call = {"type": "toolCall", "id": "c", "name": "bash", "arguments": {}}
     session = read(
@@ -395,23 +404,21 @@ def test_what_an_extension_adds_begins_an_exchange_only_if_the_agent_had_yielded
         entry("n3", "a2", {"role": "custom", **note}),
         entry("a3", "n3", assistant("Noted")),
     )
-    assert [
-        (exchange.user_input, exchange.origin, len(exchange.turns)) for exchange in session.exchanges
-    ] == [
+    assert [(exchange.user_input, exchange.origin, len(exchange.turns)) for exchange in session.exchanges] == [
         ("Go", None, 2),
         ("Mind this", "note", 1),
     ]
 
 
-def test_a_session_may_begin_with_an_extension() -> None:
+def test_a_session_can_start_with_an_extension_message() -> None:
     note = {"customType": "note", "content": "Mind this"}
     session = read(HEAD, entry("n", None, note, "custom_message"), entry("a", "n", assistant("Noted")))
-    assert [
-        (exchange.user_input, exchange.origin, len(exchange.turns)) for exchange in session.exchanges
-    ] == [("Mind this", "note", 1)]
+    assert [(exchange.user_input, exchange.origin, len(exchange.turns)) for exchange in session.exchanges] == [
+        ("Mind this", "note", 1)
+    ]
 
 
-def test_a_name_can_be_taken_back() -> None:
+def test_a_session_name_can_be_cleared() -> None:
     named = [entry(f"n{at}", None, {"name": name}, "session_info") for at, name in enumerate(["A ", ""])]
     assert read(HEAD, entry("u", None, user("Go")), named[0]).title == "A"
     assert read(HEAD, entry("u", None, user("Go")), *named).title == "Go"
@@ -426,19 +433,19 @@ def test_a_name_can_be_taken_back() -> None:
         (5, None),
     ],
 )
-def test_a_parent_is_named_by_the_path_of_its_file(path: Any, parent: str | None) -> None:
+def test_the_parent_id_is_read_from_the_path_of_the_parent_file(path: Any, parent: str | None) -> None:
     file = lines({**HEAD, "parentSession": path})
     assert (pi.parent_of(source(file)), pi.session_of(source(file)).parent) == (parent, parent)
 
 
-def test_a_file_whose_header_is_lost_is_called_by_its_name() -> None:
+def test_a_file_without_a_header_takes_its_id_from_the_file_name() -> None:
     file = source(lines(entry("u", None, user("Go"))), name="x/2026-11-16T13-13-28-416Z_01a1.jsonl")
     session = pi.session_of(file)
     assert (session.id, session.project, shown(session)) == ("01a1", None, [("Go", [])])
     assert pi.session_of(source(b"", name="x/mine.jsonl")).id == "mine"
 
 
-def test_torn_and_damaged_lines_lose_nothing_else(tmp_path: Path) -> None:
+def test_torn_and_damaged_lines_do_not_affect_other_lines(tmp_path: Path) -> None:
     [path] = files_of("0.74.2/tools")
     written = path.read_bytes().split(b"\n")
     written[5] = written[5][:100]
@@ -459,7 +466,7 @@ def test_torn_and_damaged_lines_lose_nothing_else(tmp_path: Path) -> None:
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(broken(REAL_LINES))
-def test_nothing_in_a_file_makes_reading_it_fail(main: bytes) -> None:
+def test_reading_damaged_files_never_raises(main: bytes) -> None:
     session = pi.session_of(source(main))
     responses = list(pi.responses_of(source(main)))
     assert total(response.usage for response in responses) == total(turn.usage for turn in session.turns)
@@ -470,7 +477,7 @@ def test_nothing_in_a_file_makes_reading_it_fail(main: bytes) -> None:
         (call.result or "").encode()
 
 
-def test_a_circle_of_parents_is_read() -> None:
+def test_cyclic_parents_are_read() -> None:
     session = read(
         HEAD,
         entry("a", "b", user("Go")),
@@ -485,3 +492,14 @@ def test_an_empty_file_is_an_empty_session(tmp_path: Path) -> None:
     path.touch()
     session = pi.session_of(opened(path))
     assert (session.id, session.exchanges, list(pi.responses_of(opened(path)))) == ("01a1", [], [])
+
+
+def test_the_folder_for_sessions_alone_is_listed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    [path] = files_of("0.74.2/tools")
+    (home / "flat").mkdir()
+    (home / "flat" / path.name).write_bytes(path.read_bytes())
+    (home / "flat" / "other.jsonl").write_bytes(path.read_bytes())
+    monkeypatch.setenv("PI_CODING_AGENT_SESSION_DIR", str(home / "flat"))
+    with Catalog.open(home / ".agent-logger") as catalog:
+        [row] = catalog.sessions()
+    assert (row.agent, row.exchanges) == ("pi", 2)

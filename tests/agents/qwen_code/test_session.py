@@ -56,7 +56,7 @@ CHAT = lines(
 )
 
 
-def test_the_conversation_has_its_tools_and_calls_aside() -> None:
+def test_a_session_has_its_tool_calls_and_side_calls() -> None:
     session = qwen_code.session_of(source(CHAT))
     assert (session.id, session.agent, session.title, session.project) == (ID, "qwen-code", "Read a", "/p")
     assert shown(session) == [
@@ -74,7 +74,7 @@ def test_the_conversation_has_its_tools_and_calls_aside() -> None:
     assert resume_command(session.agent, session.id) == ["qwen", "--resume", ID]
 
 
-def test_each_call_is_billed_once_and_the_cache_is_told_apart() -> None:
+def test_each_call_is_billed_once_with_cache_reads_separate() -> None:
     responses = list(qwen_code.responses_of(source(CHAT)))
     assert [(it.message_id, it.usage) for it in responses] == [
         (f"chatcmpl-{at}", Usage(input_tokens=asked - 5, output_tokens=answered, cache_read_tokens=5))
@@ -84,7 +84,7 @@ def test_each_call_is_billed_once_and_the_cache_is_told_apart() -> None:
     assert session.usage == sum((it.usage for it in responses if it.usage), Usage())
 
 
-def test_without_telemetry_a_response_has_no_id_and_counts() -> None:
+def test_a_response_without_telemetry_has_no_id_and_is_counted() -> None:
     chat = lines(line("user", 0, message=parts("user", {"text": "Hi"})), answer(1, 9, 2, {"text": "Hello."}))
     [turn] = qwen_code.session_of(source(chat)).turns
     assert (turn.message_id, turn.usage) == (
@@ -93,7 +93,7 @@ def test_without_telemetry_a_response_has_no_id_and_counts() -> None:
     )
 
 
-def test_its_file_is_told_from_one_of_claude_code_and_listed(home: Path) -> None:
+def test_a_qwen_code_chat_is_recognised_and_listed(home: Path) -> None:
     assert recognise(f"chats/{ID}.jsonl", CHAT) is agent_called("qwen-code")
     path = home / ".qwen" / "projects" / "-p" / "chats" / f"{ID}.jsonl"
     path.parent.mkdir(parents=True)
@@ -105,12 +105,12 @@ def test_its_file_is_told_from_one_of_claude_code_and_listed(home: Path) -> None
 
 @given(main=broken([it for it in CHAT.split(b"\n") if it]))
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
-def test_nothing_in_a_file_makes_reading_it_fail(main: bytes) -> None:
+def test_reading_damaged_chats_never_raises(main: bytes) -> None:
     session = qwen_code.session_of(source(main))
     assert session.agent == "qwen-code"
     assert len(list(qwen_code.responses_of(source(main)))) <= len(session.turns)
 
 
 @pytest.mark.parametrize("first", [b"", b'{"type":"user"}\n', b"\xff"])
-def test_other_files_are_not_its(first: bytes) -> None:
+def test_other_files_are_not_recognised_as_qwen_code(first: bytes) -> None:
     assert recognise(f"chats/{ID}.jsonl", first) is not agent_called("qwen-code")

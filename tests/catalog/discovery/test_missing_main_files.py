@@ -32,7 +32,7 @@ def of_agents(catalog: Catalog) -> Usage:
     return sum((row.usage for row in rows if row.usage), Usage())
 
 
-def test_sub_agents_whose_main_file_is_gone_are_listed_and_counted(home: Path, main_file: Path) -> None:
+def test_subagents_without_a_main_file_are_listed_and_counted(home: Path, main_file: Path) -> None:
     with opened(home) as catalog:
         spent, turns = of_agents(catalog), sum(row.thread != "main" for row in catalog.ledger())
     main_file.unlink()
@@ -53,7 +53,7 @@ def test_sub_agents_whose_main_file_is_gone_are_listed_and_counted(home: Path, m
     assert "The session's main file is missing" in shown.stdout
 
 
-def test_a_main_file_that_is_put_back_is_no_longer_missing(home: Path, main_file: Path) -> None:
+def test_a_restored_main_file_is_no_longer_missing(home: Path, main_file: Path) -> None:
     kept = main_file.read_bytes()
     main_file.unlink()
     with opened(home) as catalog:
@@ -71,7 +71,7 @@ def test_a_main_file_that_is_put_back_is_no_longer_missing(home: Path, main_file
         assert catalog.sessions() == []
 
 
-def test_what_was_typed_in_a_session_stays_known_beside_its_sub_agents(home: Path, main_file: Path) -> None:
+def test_prompts_from_the_history_are_shown_beside_the_subagents(home: Path, main_file: Path) -> None:
     main_file.unlink()
     typed = {"display": "Delegate this", "timestamp": 1794751080000, "project": "/p", "sessionId": NESTED}
     (home / ".claude/history.jsonl").write_text(json.dumps(typed) + "\n")
@@ -88,7 +88,7 @@ def agent_line(number: int, session: str, **more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("folder", ["", "subagents/"])
-def test_agents_of_older_layouts_are_counted_without_their_session_too(home: Path, folder: str) -> None:
+def test_subagents_in_older_layouts_are_counted_without_a_main_file(home: Path, folder: str) -> None:
     gone, there = ID.format(1), ID.format(2)
     project = claude_file(home, there, [user(1, "Hello", there), assistant(2, "Hi", there)]).parent
     path = project / f"{folder}agent-x1.jsonl"
@@ -101,7 +101,7 @@ def test_agents_of_older_layouts_are_counted_without_their_session_too(home: Pat
         }
 
 
-def test_folders_that_hold_no_agents_are_no_sessions(home: Path) -> None:
+def test_folders_without_subagents_are_not_sessions(home: Path) -> None:
     project = home / ".claude/projects/-p-shop"
     (project / ID.format(1) / "tool-results").mkdir(parents=True)
     (project / ID.format(2) / "subagents").mkdir(parents=True)
@@ -136,7 +136,7 @@ def test_a_summary_in_another_sessions_file_is_the_title_of_the_session_it_names
         assert titles(catalog) == {first: "Hello"}
 
 
-def test_a_summary_goes_before_no_title_that_somebody_gave(home: Path) -> None:
+def test_a_custom_title_takes_precedence_over_a_summary(home: Path) -> None:
     first, second = ID.format(1), ID.format(2)
     lines = [user(1, "Hello", first), {"type": "custom-title", "customTitle": "Mine", "sessionId": first}]
     claude_file(home, first, lines)
@@ -145,7 +145,7 @@ def test_a_summary_goes_before_no_title_that_somebody_gave(home: Path) -> None:
         assert titles(catalog)[first] == "Mine"
 
 
-def test_a_summary_is_kept_without_keys(home: Path) -> None:
+def test_keys_in_a_summary_are_not_stored(home: Path) -> None:
     first, second = ID.format(1), ID.format(2)
     key = "sk-ant-api03-" + "Qz7" * 30
     line = user(1, "Hello", first)

@@ -31,7 +31,7 @@ FILES = {
 
 
 @pytest.mark.parametrize("agent", FILES)
-def test_a_name_that_is_no_text_loses_nothing(home: Path, agent: str) -> None:
+def test_a_file_name_that_is_not_utf8_is_read_with_its_neighbours(home: Path, agent: str) -> None:
     session = ID.format(1)
     beside = home / f".claude/projects/-q/{session}.jsonl"
     beside.parent.mkdir(parents=True)

@@ -10,7 +10,8 @@ import pytest
 
 from agent_logger import Catalog
 from agent_logger.archive.run import archive_all
-from agent_logger.catalog.refresh.refresh import count_change, refresh
+from agent_logger.catalog.refresh.changes import count_change
+from agent_logger.catalog.refresh.refresh import refresh
 from agent_logger.home.facts import bury, register_log_folder
 from tests.catalog.catalogs import ID, all_of, assistant, claude_file, made_anew, user
 from tests.journal.wire_logs import calls, start
@@ -35,7 +36,7 @@ def rows(catalog: Catalog) -> sqlite3.Connection:
     return sqlite3.connect(catalog.home / "catalog.db", isolation_level=None)
 
 
-def test_what_did_not_change_is_neither_asked_for_nor_written(catalog: Catalog) -> None:
+def test_unchanged_sources_are_neither_queried_nor_written(catalog: Catalog) -> None:
     all_of(catalog)
     with Catalog.open(catalog.home) as other, rows(catalog) as database:
         asked: list[str] = []
@@ -48,7 +49,7 @@ def test_what_did_not_change_is_neither_asked_for_nor_written(catalog: Catalog) 
         assert other.refresh().changed == 0
 
 
-def test_a_change_in_one_folder_leaves_the_others_alone(home: Path, catalog: Catalog) -> None:
+def test_a_change_in_one_folder_does_not_reread_the_other_folders(home: Path, catalog: Catalog) -> None:
     all_of(catalog)
     claude_file(home, TWO, [assistant(500, "more", TWO)], project="-p1")
     with rows(catalog) as database:
@@ -58,7 +59,7 @@ def test_a_change_in_one_folder_leaves_the_others_alone(home: Path, catalog: Cat
     assert catalog.total().responses == 5
 
 
-def test_a_folder_that_was_taken_away_and_put_back_is_there_again(home: Path, catalog: Catalog) -> None:
+def test_a_folder_moved_away_and_back_is_listed_again(home: Path, catalog: Catalog) -> None:
     before = all_of(catalog)
     for folder in (home / ".claude" / "projects" / "-p1", home / "logs" / "anthropic"):
         shutil.move(folder, home / "away")
@@ -67,7 +68,7 @@ def test_a_folder_that_was_taken_away_and_put_back_is_there_again(home: Path, ca
         assert all_of(catalog) == before
 
 
-def test_a_session_that_is_renamed_is_another(home: Path, catalog: Catalog) -> None:
+def test_a_renamed_session_file_is_another_session(home: Path, catalog: Catalog) -> None:
     all_of(catalog)
     path = claude_file(home, TWO, [], project="-p1")
     path.rename(path.with_stem(ID.format(9)))
@@ -75,16 +76,14 @@ def test_a_session_that_is_renamed_is_another(home: Path, catalog: Catalog) -> N
     assert catalog.resolve(ID.format(9)) and not catalog.resolve(TWO)
 
 
-def test_a_tombstone_that_another_left_is_seen(catalog: Catalog) -> None:
+def test_a_tombstone_of_another_process_is_respected(catalog: Catalog) -> None:
     all_of(catalog)
     bury(catalog.home, TWO, [])
     assert {it.id for it in all_of(catalog).sessions} == {ONE, THREE, LOG}
     assert all_of(catalog) == all_of(made_anew(catalog.home, catalog.home.parent / "other"))
 
 
-def test_a_folder_with_a_file_that_cannot_be_read_is_looked_at_every_time(
-    home: Path, catalog: Catalog
-) -> None:
+def test_a_folder_with_an_unreadable_file_is_checked_on_every_refresh(home: Path, catalog: Catalog) -> None:
     (home / ".codex" / "sessions").mkdir(parents=True)
     path = home / "logs" / "anthropic" / "20261115-090000-beef.jsonl.zst"
     path.write_bytes(b"no sealed part at all")
@@ -95,9 +94,7 @@ def test_a_folder_with_a_file_that_cannot_be_read_is_looked_at_every_time(
     assert catalog.refresh().changed == 0
 
 
-def test_what_a_client_deleted_is_passed_over_in_the_archive_until_it_is_back(
-    home: Path, catalog: Catalog
-) -> None:
+def test_unchanged_archive_copies_are_skipped_until_the_original_is_back(home: Path, catalog: Catalog) -> None:
     (home / ".claude" / "history.jsonl").write_text(
         "".join(
             json.dumps({"display": "typed", "timestamp": 1e12, "project": "/p", "sessionId": it}) + "\n"
@@ -126,7 +123,7 @@ def test_what_a_client_deleted_is_passed_over_in_the_archive_until_it_is_back(
     assert all_of(catalog).ledger == gone.ledger
 
 
-def test_who_looked_before_another_wrote_keeps_no_look(home: Path, catalog: Catalog) -> None:
+def test_a_refresh_does_not_cache_folder_state_if_another_process_wrote(home: Path, catalog: Catalog) -> None:
     """The other may have put down what it had seen earlier still."""
     all_of(catalog)
     claude_file(home, TWO, [assistant(500, "more", TWO)], project="-p1")

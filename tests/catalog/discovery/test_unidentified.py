@@ -45,13 +45,11 @@ OTHERS: list[tuple[str, Callable[[Session], Session], bool]] = [
 
 
 @pytest.mark.parametrize(("other", "same"), [pytest.param(it, same, id=name) for name, it, same in OTHERS])
-def test_a_chat_is_known_by_what_was_said_and_when(
-    chat: Session, other: Callable[[Session], Session], same: bool
-) -> None:
+def test_a_chat_is_matched_by_its_text_and_time(chat: Session, other: Callable[[Session], Session], same: bool) -> None:
     assert is_told_by(wire_session(timed(TALK)), other(chat)) is same
 
 
-def test_a_chat_that_puts_tools_to_the_response_before_is_known_by_the_words(chat: Session) -> None:
+def test_a_chat_that_merges_tool_calls_of_two_responses_is_matched_by_text(chat: Session) -> None:
     """As 0.20 does: the response that called the second tool is in no file, nor what it took."""
 
     def turn(text: str, *tools: str, output: int) -> Turn:
@@ -67,14 +65,14 @@ def test_a_chat_that_puts_tools_to_the_response_before_is_known_by_the_words(cha
     assert not is_told_by(wire, told(turn("I look.", "ls", "read", output=9), turn("Done.", output=5)))
 
 
-def test_one_that_may_be_either_is_neither(chat: Session) -> None:
+def test_a_log_that_matches_two_chats_is_assigned_to_neither(chat: Session) -> None:
     wire = wire_session(timed(TALK))
     assert name_among(wire, [chat]) == chat.id
     assert name_among(wire, [chat, replace(chat, id="another")]) is None
     assert name_among(wire, []) is None
 
 
-def test_of_twins_it_is_the_one_that_was_answered_at_that_time(chat: Session) -> None:
+def test_the_chat_with_the_closest_answer_time_matches_among_identical_chats(chat: Session) -> None:
     """The same prompt in two terminals, with the same answer."""
 
     def answered(name: str, later: float) -> Session:
@@ -114,7 +112,7 @@ def test_the_log_and_the_chat_are_one_session_and_count_once(home: Path, chat: S
     assert wire.usage != Usage()
 
 
-def test_a_second_file_of_a_chat_is_no_second_session(home: Path, chat: Session) -> None:
+def test_a_second_file_of_a_chat_is_not_a_second_session(home: Path, chat: Session) -> None:
     """A chat that is resumed in another minute goes on in another file, which has no answer at first."""
     [file] = FOLDER.joinpath("home").rglob("session-*.jsonl")
     copy = home / file.relative_to(FOLDER / "home")
@@ -126,9 +124,7 @@ def test_a_second_file_of_a_chat_is_no_second_session(home: Path, chat: Session)
         assert [it.id for it in catalog.sessions()] == [chat.id]
 
 
-CHAIN = talk(
-    "claude-cli/1.0.3/resume_chain"
-)  # four runs, a call each; every run but the first copies another's file
+CHAIN = talk("claude-cli/1.0.3/resume_chain")  # four runs, a call each; every run but the first copies another's file
 RUNS = {
     "3839c1c7-77ec-49b8-a376-a9dba7a6c9d4": 1,
     "0b4c9fa3-2de4-4ffd-9412-2f7a965ebe1d": 2,
@@ -137,7 +133,7 @@ RUNS = {
 }
 
 
-def test_a_log_of_claude_code_is_known_by_the_ids_of_its_responses(home: Path) -> None:
+def test_a_claude_code_log_is_identified_by_its_response_ids(home: Path) -> None:
     left_behind(DATA / CHAIN.name, home)
     ours = home / ".agent-logger"
     register_log_folder(ours, home / "logs")

@@ -29,7 +29,7 @@ def detail(found: list[WireCall], number: int) -> CallDetail:
 
 
 @TALKS
-def test_every_call_of_a_log_is_told_with_what_became_of_it(tmp_path: Path, spoken: Talk) -> None:
+def test_every_call_of_a_log_is_listed_with_its_status_and_usage(tmp_path: Path, spoken: Talk) -> None:
     found = calls_of([write(tmp_path, "log", spoken.records())])
     assert [it.seq for it in found] == list(range(1, len(spoken.calls) + 1))
     assert [it.status for it in found] == [it.truth["status"] for it in spoken.calls]
@@ -40,7 +40,7 @@ def test_every_call_of_a_log_is_told_with_what_became_of_it(tmp_path: Path, spok
 
 
 @TALKS
-def test_of_each_call_the_records_are_given_as_they_were_stored(tmp_path: Path, spoken: Talk) -> None:
+def test_call_details_contain_the_stored_records(tmp_path: Path, spoken: Talk) -> None:
     records = spoken.records()
     found = calls_of([write(tmp_path, "log", records)])
     for number, (call, captured) in enumerate(zip(found, spoken.calls, strict=True)):
@@ -52,22 +52,19 @@ def test_of_each_call_the_records_are_given_as_they_were_stored(tmp_path: Path, 
             assert told.request_view.model == (captured.asked.get("model") or told.request_view.model)
 
 
-def test_a_later_call_tells_what_is_new_in_it(tmp_path: Path) -> None:
+def test_a_later_call_lists_its_new_messages(tmp_path: Path) -> None:
     found = calls_of([write(tmp_path, "log", CHAIN.records())])
     first, second, third = (detail(found, number) for number in range(3))
     assert first.changes is None
     assert second.changes
     assert third.changes
     assert second.changes.since == found[0].call
-    said = [
-        [block.text for it in told.messages for block in it.blocks]
-        for told in (second.changes, third.changes)
-    ]
+    said = [[block.text for it in told.messages for block in it.blocks] for told in (second.changes, third.changes)]
     assert [texts[-1] for texts in said] == ["What was it?", "Again?"]
     assert (second.changes.dropped, second.changes.system, second.changes.tools_added) == (0, None, [])
 
 
-def test_calls_of_another_thread_are_not_what_came_before(tmp_path: Path) -> None:
+def test_a_call_is_compared_only_with_the_previous_call_of_its_thread(tmp_path: Path) -> None:
     found = calls_of([write(tmp_path, "log", talk("2.1.325/subagents").records())])
     threads = {it.call: it.thread for it in found}
     for number, call in enumerate(found):
@@ -77,14 +74,14 @@ def test_calls_of_another_thread_are_not_what_came_before(tmp_path: Path) -> Non
     assert len(set(threads.values())) == 3
 
 
-def test_what_is_aside_is_compared_with_nothing(tmp_path: Path) -> None:
+def test_side_calls_are_not_compared(tmp_path: Path) -> None:
     found = calls_of([write(tmp_path, "log", talk("2.1.4/resume_chain").records())])
     aside = [number for number, it in enumerate(found) if it.thread == SIDE]
     assert len(aside) > 1
     assert all(detail(found, number).changes is None for number in aside)
 
 
-def test_a_branch_goes_on_from_its_parents_calls(tmp_path: Path) -> None:
+def test_a_branch_starts_with_the_calls_of_its_parent(tmp_path: Path) -> None:
     write(tmp_path, "log", [start("log"), *calls(1, 2)])
     branch = write(tmp_path, "log_b1", [start("log_b1"), fork("log", 1), *calls(3)])
     found = calls_of([branch])
@@ -96,20 +93,20 @@ def test_a_branch_goes_on_from_its_parents_calls(tmp_path: Path) -> None:
     assert sorted((it.log.stem, it.seq) for it in both) == [("log", 1), ("log", 2), ("log_b1", 1)]
 
 
-def test_a_call_in_flight_has_no_answer_yet(tmp_path: Path) -> None:
+def test_a_call_in_flight_has_no_response(tmp_path: Path) -> None:
     found = calls_of([write(tmp_path, "log", CHAIN.records()[:-1])])
     assert [it.complete for it in found] == [True, True, None]
     assert detail(found, 2).response is None
 
 
-def test_attempts_name_the_first(tmp_path: Path) -> None:
+def test_retries_refer_to_the_first_attempt(tmp_path: Path) -> None:
     found = calls_of([write(tmp_path, "log", talk("retry_then_ok").records())])
     again = [it for it in found if it.retry_of]
     assert again
     assert {it.retry_of for it in again} <= {it.seq for it in found if it.status != 200}
 
 
-def test_a_sealed_log_tells_the_same(tmp_path: Path) -> None:
+def test_a_sealed_log_gives_the_same_calls(tmp_path: Path) -> None:
     path = write(tmp_path, "log", CHAIN.records())
     plain = calls_of([path])
     assert seal(PartFile(tmp_path, "log"))
@@ -117,7 +114,7 @@ def test_a_sealed_log_tells_the_same(tmp_path: Path) -> None:
     assert detail(plain, 1).response
 
 
-def test_the_catalog_finds_calls_by_the_clients_id_and_by_their_own_beginning(tmp_path: Path) -> None:
+def test_the_catalog_finds_calls_by_session_id_and_unique_call_prefix(tmp_path: Path) -> None:
     folder = tmp_path / "logs"
     start_record, *rest = CHAIN.records()
     named = [replace(it, call=f"019a-{it.seq}") if isinstance(it, Request) else it for it in rest]
@@ -156,12 +153,10 @@ def told(before: dict[str, Any], after: dict[str, Any], path: str = "/v1/message
 
 
 def sent(body: dict[str, Any], path: str = "/v1/messages") -> Request:
-    return Request(
-        ts="", seq=1, method="POST", path=path, headers={}, body=json.dumps(body), fingerprint=None
-    )
+    return Request(ts="", seq=1, method="POST", path=path, headers={}, body=json.dumps(body), fingerprint=None)
 
 
-def test_a_mark_of_the_cache_that_moves_is_no_change() -> None:
+def test_a_moved_cache_control_marker_is_not_a_change() -> None:
     moved = {**SENT, "messages": [{"role": "user", "content": "hello"}, *MORE]}
     found = told(SENT, moved)
     assert (found.unchanged, found.dropped) == (1, 0)
@@ -171,14 +166,14 @@ def test_a_mark_of_the_cache_that_moves_is_no_change() -> None:
     ]
 
 
-def test_what_was_rewritten_is_dropped_and_new() -> None:
+def test_rewritten_messages_are_counted_as_dropped_and_new() -> None:
     before = {**SENT, "messages": [*SENT["messages"], *MORE]}
     after = {**SENT, "messages": [*SENT["messages"], {"role": "user", "content": "a summary"}]}
     found = told(before, after)
     assert (found.unchanged, found.dropped, len(found.messages)) == (1, 2, 1)
 
 
-def test_a_changed_prompt_and_changed_tools_are_named() -> None:
+def test_changes_of_system_prompt_model_and_tools_are_listed() -> None:
     tools = [{"name": "Read", "description": "reads files"}, {"name": "Grep"}]
     found = told(SENT, {**SENT, "system": "Be quick.", "tools": tools, "model": "claude-opus-5-5"})
     assert found.system == Change(before="Be kind.", after="Be quick.")
@@ -188,12 +183,10 @@ def test_a_changed_prompt_and_changed_tools_are_named() -> None:
     assert (same.system, same.model, same.tools_changed, same.messages) == (None, None, [], [])
 
 
-def test_where_only_what_is_new_was_sent_all_of_it_is_new() -> None:
+def test_all_messages_are_new_in_a_request_with_a_previous_response_id() -> None:
     first = {"model": "gpt-5", "input": [{"role": "user", "content": "hello"}]}
     output = {"type": "function_call_output", "call_id": "c", "output": "42"}
-    found = told(
-        first, {"model": "gpt-5", "previous_response_id": "resp_1", "input": [output]}, "/v1/responses"
-    )
+    found = told(first, {"model": "gpt-5", "previous_response_id": "resp_1", "input": [output]}, "/v1/responses")
     assert (found.unchanged, found.dropped) == (0, 0)
     assert [(it.role, it.blocks[0].kind, it.blocks[0].text) for it in found.messages] == [
         ("function_call_output", "tool_result", "42")
@@ -201,7 +194,7 @@ def test_where_only_what_is_new_was_sent_all_of_it_is_new() -> None:
 
 
 @pytest.mark.parametrize("body", ["", "{", "[]", "null", '{"messages": 7}', '{"messages":[[]],"tools":{}}'])
-def test_a_body_that_is_no_question_changes_nothing(tmp_path: Path, body: str) -> None:
+def test_a_malformed_request_body_has_no_unchanged_messages(tmp_path: Path, body: str) -> None:
     odd = replace(sent(SENT), body=body)
     records = [WireStart(ts="", provider="anthropic", upstream="u"), sent(SENT), replace(odd, seq=2)]
     found = calls_of([write(tmp_path, "log", records)])

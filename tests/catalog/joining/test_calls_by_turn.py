@@ -28,7 +28,7 @@ def of(it: Fixture, folder: Path) -> list[tuple[Session, list[WireCall]]]:
 
 
 @pytest.mark.parametrize("recorded", fixtures(), ids=lambda it: it.name)
-def test_every_call_is_under_a_turn_once(recorded: Fixture, tmp_path: Path) -> None:
+def test_every_call_belongs_to_exactly_one_turn(recorded: Fixture, tmp_path: Path) -> None:
     for session, made in of(recorded, tmp_path):
         under = calls_by_turn(session, made)
         assert sorted(it.seq for them in under.values() for it in them) == [it.seq for it in made]
@@ -37,7 +37,7 @@ def test_every_call_is_under_a_turn_once(recorded: Fixture, tmp_path: Path) -> N
                 assert turn.message_id in {it.message_id for it in under[at]}
 
 
-def test_attempts_are_under_the_turn_that_they_became(tmp_path: Path) -> None:
+def test_failed_attempts_belong_to_the_turn_of_the_successful_retry(tmp_path: Path) -> None:
     [(session, made)] = of(fixture("claude-cli/2.1.325/retry_then_ok"), tmp_path)
     under = calls_by_turn(session, made)
     [turn] = [at for at, it in enumerate(session.turns) if it.complete]
@@ -46,7 +46,7 @@ def test_attempts_are_under_the_turn_that_they_became(tmp_path: Path) -> None:
     assert under[turn][-1].message_id == session.turns[turn].message_id
 
 
-def test_an_attempt_is_not_under_the_turn_before_it(tmp_path: Path) -> None:
+def test_a_failed_attempt_does_not_belong_to_the_previous_turn(tmp_path: Path) -> None:
     first, answer, second, last = calls(1, 2)
     failed = replace(
         last, status=529, request_id=None, message=UNSET, message_id=None, usage=UNSET, chunks=None, body="{}"
@@ -58,7 +58,7 @@ def test_an_attempt_is_not_under_the_turn_before_it(tmp_path: Path) -> None:
     assert {at: [it.seq for it in them] for at, them in under.items()} == {0: [1], 1: [2, 3]}
 
 
-def test_what_is_aside_is_under_the_turn_of_its_time(tmp_path: Path) -> None:
+def test_a_side_call_belongs_to_the_turn_at_its_time(tmp_path: Path) -> None:
     found = [it for it in of(fixture("claude-cli/2.1.325/interactive_tui"), tmp_path) if it[0].exchanges]
     [(session, made)] = found
     under = calls_by_turn(session, made)
@@ -67,7 +67,7 @@ def test_what_is_aside_is_under_the_turn_of_its_time(tmp_path: Path) -> None:
     assert session.turns[0].thread != SIDE
 
 
-def test_calls_without_any_turn_are_under_none(tmp_path: Path) -> None:
+def test_calls_of_a_session_without_turns_have_no_turn(tmp_path: Path) -> None:
     [(session, made)] = of(fixture("claude-cli/2.1.325/api_error_400"), tmp_path)
     under = calls_by_turn(Session(id="s"), made)
     assert list(under) == [None]

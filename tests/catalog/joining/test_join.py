@@ -44,7 +44,7 @@ FIXTURES = pytest.mark.parametrize("fixture", fixtures(), ids=lambda it: it.name
 
 
 @FIXTURES
-def test_every_turn_is_there_once_with_those_who_saw_it(fixture: Fixture, tmp_path: Path) -> None:
+def test_each_turn_appears_once_with_all_its_witnesses(fixture: Fixture, tmp_path: Path) -> None:
     truth = seen(fixture)
     for session_id, witnesses in told(fixture, tmp_path).items():
         turns = join(witnesses).turns
@@ -53,7 +53,7 @@ def test_every_turn_is_there_once_with_those_who_saw_it(fixture: Fixture, tmp_pa
 
 
 @FIXTURES
-def test_what_was_billed_is_counted_once(fixture: Fixture, tmp_path: Path) -> None:
+def test_joined_sessions_count_the_billed_usage_once(fixture: Fixture, tmp_path: Path) -> None:
     ledger = Ledger()
     for witnesses in told(fixture, tmp_path).values():
         ledger.add(responses_of_session(join(witnesses)))
@@ -64,10 +64,8 @@ def test_what_was_billed_is_counted_once(fixture: Fixture, tmp_path: Path) -> No
 # ---------------------------------------------------------------- other agents
 
 
-@pytest.mark.parametrize(
-    "folder", [it for it in scenarios("codex") if it.joinpath("wire.jsonl").exists()], ids=str
-)
-def test_codex_names_its_responses_in_its_files_too(folder: Path) -> None:
+@pytest.mark.parametrize("folder", [it for it in scenarios("codex") if it.joinpath("wire.jsonl").exists()], ids=str)
+def test_codex_turns_are_joined_by_message_id(folder: Path) -> None:
     [file] = sources_of("codex", folder)
     [spoken] = [it for it in talks() if it.name == folder.relative_to(DATA).as_posix()]
     wire, transcript = wire_session(timed(spoken)), codex_session(file)
@@ -81,7 +79,7 @@ def test_codex_names_its_responses_in_its_files_too(folder: Path) -> None:
     assert not any(it.differences for it in whole.turns)
 
 
-def test_without_an_id_the_words_tell_and_it_says_so() -> None:
+def test_turns_without_message_ids_are_joined_by_order() -> None:
     """Gemini CLI names its answers itself, and its model as it was asked for."""
     [folder] = scenarios("gemini-cli")
     [file] = sources_of("gemini-cli", folder)
@@ -114,7 +112,7 @@ def only(*sessions: Session) -> Turn:
     return turn
 
 
-def test_what_a_witness_says_otherwise_is_kept() -> None:
+def test_differences_between_witnesses_are_recorded() -> None:
     plain = _turn(7, MAIN, named=True)
     words = replace(plain, blocks=[Block(kind="text", text="other words")], model="claude-haiku")
     begun = replace(plain, usage=Usage(input_tokens=10, output_tokens=1))
@@ -129,7 +127,7 @@ def test_what_a_witness_says_otherwise_is_kept() -> None:
     }
 
 
-def test_a_key_that_only_the_wire_hides_is_no_difference() -> None:
+def test_a_key_redacted_only_on_the_wire_is_not_a_difference() -> None:
     key = "sk-ant-api03-" + "Q7zPq2LmN4" * 9
     plain = replace(_turn(7, MAIN, named=True), blocks=[Block(kind="text", text=f"your key {key} is here")])
     hidden = replace(
@@ -140,7 +138,7 @@ def test_a_key_that_only_the_wire_hides_is_no_difference() -> None:
     assert only(session("transcript", plain), session("wire", hidden)).differences == []
 
 
-def test_times_are_the_wires_and_blocks_are_those_of_who_tells_most() -> None:
+def test_times_come_from_the_wire_and_blocks_are_merged_from_all_witnesses() -> None:
     plain = _turn(7, MAIN, named=True)
     asked, used = NOON + timedelta(seconds=60), Block(kind="tool_use", id="toolu_1", name="Bash")
     result = Block(kind="tool_result", id="toolu_1", text="done")
@@ -154,13 +152,13 @@ def test_times_are_the_wires_and_blocks_are_those_of_who_tells_most() -> None:
     assert turn.blocks == [*plain.blocks, used, result]  # the result was only seen by the SDK
 
 
-def test_what_was_cut_on_the_wire_is_not_whole_because_an_sdk_was_told_of_it() -> None:
+def test_a_turn_cut_on_the_wire_stays_incomplete_when_the_sdk_has_it_complete() -> None:
     cut = replace(_turn(7, MAIN, named=True), complete=False)
     assert not only(session("wire", cut), session("sdk", replace(cut, complete=True))).complete
     assert only(session("sdk", replace(cut, complete=True))).complete
 
 
-def test_a_sub_agent_has_one_name() -> None:
+def test_a_subagent_has_one_thread_name_after_joining() -> None:
     """An SDK calls it by the tool call that started it."""
     called = Block(kind="tool_use", id="toolu_0123456789abcdef", name="Task")
     caller = replace(_turn(1, MAIN, named=True), blocks=[called])
@@ -172,7 +170,7 @@ def test_a_sub_agent_has_one_name() -> None:
     assert whole.agents == [SubAgent(thread="agent:a1", tool_use_id=called.id)]
 
 
-def test_a_session_is_told_by_whoever_knows() -> None:
+def test_session_fields_come_from_the_witness_that_has_them() -> None:
     plain = _turn(7, MAIN, named=True)
     noon, one = NOON, NOON + timedelta(hours=1)
     whole = join(
@@ -185,7 +183,7 @@ def test_a_session_is_told_by_whoever_knows() -> None:
     assert (whole.started, whole.ended) == (noon, one)
 
 
-def test_compactions_are_told_by_the_best_that_saw_any_and_what_was_taken_along_by_any() -> None:
+def test_compactions_come_from_the_best_witness_and_context_files_from_any() -> None:
     plain = _turn(7, MAIN, named=True)
     told, seen = Compaction(at=NOON, trigger="auto"), Compaction(at=NOON + timedelta(seconds=1))
     taken = [ContextFile(kind="settings", path="/s")]
@@ -199,7 +197,7 @@ def test_compactions_are_told_by_the_best_that_saw_any_and_what_was_taken_along_
     assert (whole.compactions, whole.context_files) == ([told], taken)
 
 
-def test_an_exchange_that_nobody_answered_is_one_and_how_it_failed_is_known() -> None:
+def test_unanswered_exchanges_are_joined_and_keep_the_failure() -> None:
     times: dict[str, Any] = {"started": NOON, "ended": NOON + timedelta(seconds=9)}
     sdk = Session(id="s", exchanges=[Exchange(number=1, complete=True, end_reason="result", **times)])
     wire = Session(id="s", exchanges=[replace(ASKED, complete=False, end_reason="failed", **times)])
@@ -207,7 +205,7 @@ def test_an_exchange_that_nobody_answered_is_one_and_how_it_failed_is_known() ->
     assert (exchange.user_input, exchange.complete, exchange.end_reason) == ("hello", False, "failed")
 
 
-def test_an_sdk_calls_a_failure_a_result_and_the_wire_does_not() -> None:
+def test_a_failure_on_the_wire_takes_precedence_over_an_sdk_result() -> None:
     said = replace(_turn(1, MAIN, named=True), model=SYNTHETIC, usage=None)
     answered = _turn(2, MAIN, named=True)
     sdk = session("sdk", answered, said)
@@ -221,7 +219,7 @@ def test_an_sdk_calls_a_failure_a_result_and_the_wire_does_not() -> None:
 
 
 @pytest.mark.parametrize(("one", "two", "hours"), [("wire", "wire", 0.01), ("sdk", "transcript", 2)])
-def test_the_same_words_at_another_time_are_said_again(one: Witness, two: Witness, hours: float) -> None:
+def test_turns_with_the_same_text_at_different_times_are_not_joined(one: Witness, two: Witness, hours: float) -> None:
     """Without ids, of one witness at any other moment, and of two if it is long ago."""
     first = _turn(1, MAIN, named=False)
     again = replace(first, started=NOON + timedelta(hours=hours), ended=None)
@@ -230,7 +228,7 @@ def test_the_same_words_at_another_time_are_said_again(one: Witness, two: Witnes
 
 
 @pytest.mark.parametrize(("minutes", "turns"), [(0, 1), (60, 3)])
-def test_pieces_that_a_run_printed_are_told_by_the_responses_they_are_of(minutes: int, turns: int) -> None:
+def test_output_items_of_a_run_are_joined_to_their_response(minutes: int, turns: int) -> None:
     """Codex prints its items without ids, and its tools under names of their own."""
     use = Block(kind="tool_use", id="call_abcdefghijklmnop", name="shell", input={"cmd": "ls"})
     whole = Turn(
@@ -243,9 +241,7 @@ def test_pieces_that_a_run_printed_are_told_by_the_responses_they_are_of(minutes
     )
     printed = [Block(kind="text", text="I look."), replace(use, id="item_1", name="command_execution")]
     began = NOON - timedelta(minutes=minutes, seconds=1)
-    pieces = [
-        Turn(message_id=None, blocks=[it], started=began, witnesses=frozenset({"run"})) for it in printed
-    ]
+    pieces = [Turn(message_id=None, blocks=[it], started=began, witnesses=frozenset({"run"})) for it in printed]
     asked = Exchange(number=1, user_input="List", turns=[whole], started=NOON, ended=NOON)
     run = replace(asked, turns=pieces, started=began, ended=began + timedelta(seconds=2))
     joined = join([Session(id="s", exchanges=[run]), Session(id="s", exchanges=[asked])])
@@ -253,7 +249,7 @@ def test_pieces_that_a_run_printed_are_told_by_the_responses_they_are_of(minutes
     assert joined.usage == whole.usage
 
 
-def test_nothing_cannot_be_joined() -> None:
+def test_joining_no_sessions_raises_value_error() -> None:
     with pytest.raises(ValueError, match="no session"):
         join([])
 
@@ -270,9 +266,7 @@ def conversations(draw: st.DrawFn) -> list[list[Turn]]:
         turns = []
         for _ in range(size):
             number += 1
-            turns.append(
-                _turn(number, draw(st.sampled_from([MAIN, MAIN, "agent:a1"])), named=draw(st.booleans()))
-            )
+            turns.append(_turn(number, draw(st.sampled_from([MAIN, MAIN, "agent:a1"])), named=draw(st.booleans())))
         exchanges.append(turns)
     return exchanges
 
@@ -306,9 +300,7 @@ def witnesses(draw: st.DrawFn, exchanges: list[list[Turn]]) -> Session:
 
 def _told(draw: st.DrawFn, turn: Turn, witness: Witness) -> Turn:
     told = replace(turn, witnesses=frozenset({witness}))
-    if (
-        witness in ("sdk", "run") and draw(st.booleans()) and turn.message_id
-    ):  # as it was told at the beginning
+    if witness in ("sdk", "run") and draw(st.booleans()) and turn.message_id:  # as it was told at the beginning
         told = replace(told, usage=Usage(input_tokens=10, output_tokens=1))
     return told
 
@@ -320,7 +312,7 @@ def tellings(draw: st.DrawFn) -> tuple[list[list[Turn]], list[Session]]:
 
 
 @given(tellings(), st.randoms(use_true_random=False))
-def test_it_does_not_matter_who_is_heard_first(
+def test_the_order_of_the_witnesses_does_not_matter(
     told: tuple[list[list[Turn]], list[Session]], random: Random
 ) -> None:
     _, sessions = told
@@ -329,7 +321,7 @@ def test_it_does_not_matter_who_is_heard_first(
 
 
 @given(tellings())
-def test_one_alone_is_that_one_and_a_copy_changes_nothing(
+def test_joining_one_session_or_its_copies_changes_nothing(
     told: tuple[list[list[Turn]], list[Session]],
 ) -> None:
     _, sessions = told
@@ -340,7 +332,7 @@ def test_one_alone_is_that_one_and_a_copy_changes_nothing(
 
 
 @given(tellings())
-def test_no_turn_is_lost_or_told_twice_and_each_is_in_its_place(
+def test_joining_keeps_each_turn_once_and_in_order(
     told: tuple[list[list[Turn]], list[Session]],
 ) -> None:
     exchanges, sessions = told
@@ -361,7 +353,7 @@ def test_no_turn_is_lost_or_told_twice_and_each_is_in_its_place(
 
 
 @given(tellings())
-def test_what_was_billed_is_what_the_ledger_makes_of_all_of_them(
+def test_the_joined_session_has_the_same_usage_as_the_ledger(
     told: tuple[list[list[Turn]], list[Session]],
 ) -> None:
     sessions = list({it.witnesses: it for it in told[1]}.values())  # two logs without ids may be two calls
@@ -370,3 +362,13 @@ def test_what_was_billed_is_what_the_ledger_makes_of_all_of_them(
         apart.add(responses_of_session(session))
     whole.add(responses_of_session(join(sessions)))
     assert total(whole.rows()).usage == total(apart.rows()).usage == join(sessions).usage
+
+
+def test_a_turn_without_a_time_that_one_witness_missed_stands_with_the_turns_of_its_thread() -> None:
+    main, first, second, third = (
+        _turn(number, thread, named=True)
+        for number, thread in ((2, MAIN), (1, "agent:x"), (3, "agent:x"), (4, "agent:x"))
+    )
+    second = replace(second, started=None, ended=None)
+    whole = join([session("transcript", main, first, third), session("wire", main, second, third)])
+    assert [it.message_id for it in whole.turns] == [it.message_id for it in (main, first, second, third)]

@@ -20,7 +20,7 @@ from tests.recording.test_sdk_logger_live import talk
 
 
 @pytest.mark.needs("claude_agent_sdk", "claude")
-def test_the_wire_the_sdk_and_the_clients_files_are_one_session(
+def test_wire_log_sdk_log_and_transcript_are_joined_into_one_session(
     sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (sandbox.project / "seed.txt").write_text("hello seed\n")
@@ -45,13 +45,9 @@ def test_the_wire_the_sdk_and_the_clients_files_are_one_session(
     assert [it.user_input for it in session.exchanges] == ["delegate"]
     [exchange] = session.exchanges
     assert (exchange.complete, exchange.end_reason) == (True, "result")
-    assert session.usage == Usage(
-        input_tokens=15, output_tokens=295, cache_write_tokens=3520, cache_read_tokens=3410
-    )
+    assert session.usage == Usage(input_tokens=15, output_tokens=295, cache_write_tokens=3520, cache_read_tokens=3410)
     assert (
-        len(exchange.turns)
-        == len({it.message_id for it in exchange.turns})
-        == len(api.calls) - len(session.side_turns)
+        len(exchange.turns) == len({it.message_id for it in exchange.turns}) == len(api.calls) - len(session.side_turns)
     )
     for turn in exchange.turns:
         assert {"wire", "transcript"} <= turn.witnesses
@@ -78,7 +74,7 @@ def _scenarios() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("scenario", list(_scenarios()))
-def test_what_the_wire_saw_of_a_real_client_is_joined_to_its_files(
+def test_the_wire_log_of_a_real_client_is_joined_to_its_files(
     scenario: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ran, log_dir = run_recorded(scenario, tmp_path / "run", tmp_path / "proxy")
@@ -89,18 +85,16 @@ def test_what_the_wire_saw_of_a_real_client_is_joined_to_its_files(
         counted = catalog.total()
     turns = [turn for it in sessions if it for turn in it.turns]
     assert len(sessions) == len({it.id for it in sessions if it}), sessions
-    assert {it.client_id or it.name for it in read_logs(log_dir) if it.start} >= {
-        it.id for it in sessions if it
-    } or (scenario.client == "gemini-cli")
+    assert {it.client_id or it.name for it in read_logs(log_dir) if it.start} >= {it.id for it in sessions if it} or (
+        scenario.client == "gemini-cli"
+    )
     spoken = [turn for turn in turns if turn.thread != SIDE and turn.complete and not turn.is_synthetic]
     assert {tuple(sorted(turn.witnesses)) for turn in spoken if turn.usage} <= {
         ("transcript", "wire"),
         ("wire",),
     }
     asked = [
-        it
-        for it in scenario.manifest["requests"]
-        if it["kind"] in ("main", "subagent", "compact") and it["usage"]
+        it for it in scenario.manifest["requests"] if it["kind"] in ("main", "subagent", "compact") and it["usage"]
     ]
     output = sum(_output(it["usage"]) for it in asked if it["complete"] and it["status"] == 200)
     billed = {turn.message_id: turn.usage.output_tokens for turn in spoken if turn.usage}

@@ -14,7 +14,7 @@ TALKS = pytest.mark.parametrize("spoken", talks(), ids=lambda it: f"{it.name}-{(
 
 
 @TALKS
-def test_what_was_billed_is_what_the_session_says(spoken: Talk) -> None:
+def test_ledger_usage_matches_the_session_usage(spoken: Talk) -> None:
     session, ledger = session_of(spoken.records()), Ledger()
     ledger.add(responses_of_session(session))
     ledger.add(responses_of_session(session_of(spoken.records(rejoined=False))))  # the same log once more
@@ -25,7 +25,7 @@ def test_what_was_billed_is_what_the_session_says(spoken: Talk) -> None:
 
 
 @pytest.mark.parametrize("scenario", sorted({it.name for it in talks()}))
-def test_the_sessions_of_a_scenario_add_up(scenario: str) -> None:
+def test_the_ledger_total_of_a_scenario_is_the_sum_of_its_sessions(scenario: str) -> None:
     """One scenario at a time: the API that they were recorded with gives the same ids after each start."""
     sessions, ledger = [session_of(it.records()) for it in talks() if it.name == scenario], Ledger()
     for session in sessions:

@@ -5,7 +5,7 @@ from functools import cache
 import pytest
 
 from agent_logger.agents.claude_code.transcript import session as claude_code
-from agent_logger.agents.registry import reader_of
+from agent_logger.agents.registry import readable_agent
 from agent_logger.catalog.ledger.metrics import metrics_of
 from agent_logger.logs.wire_log import session as wire_log
 from agent_logger.model.prices import price
@@ -24,7 +24,7 @@ def sessions(told_by: str) -> list[Session]:
         return [wire_log.session_of(it.records()) for it in talks()]
     if told_by == "claude-code":
         return [claude_code.session_of(it) for fixture in fixtures() for it in fixture.sources()]
-    form = reader_of(told_by)
+    form = readable_agent(told_by)
     assert form
     paths = sorted(DATA.glob(f"{told_by}/*/*/home/**/*-20*.jsonl"))
     files = [(it.name, it.read_bytes().replace(b"gpt-fake-1", b"gpt-5-codex")) for it in paths]
@@ -32,14 +32,14 @@ def sessions(told_by: str) -> list[Session]:
 
 
 @pytest.mark.parametrize("told_by", TOLD_BY)
-def test_a_session_costs_what_the_ledger_counts(told_by: str) -> None:
+def test_the_session_cost_matches_the_ledger(told_by: str) -> None:
     for session in sessions(told_by):
         counted = metrics_of(session).cost
         assert (session.cost.nano_usd, session.cost.unpriced) == (counted.nano_usd, counted.unpriced)
     assert any(session.cost.nano_usd for session in sessions(told_by))
 
 
-def test_an_exchange_costs_what_its_turns_do_each_at_its_own_price() -> None:
+def test_the_exchange_cost_is_the_sum_of_its_turns_at_their_own_prices() -> None:
     for session in (it for told_by in TOLD_BY for it in sessions(told_by)):
         for exchange in session.exchanges:
             billed = [turn for turn in exchange.turns if turn.usage]
@@ -49,6 +49,6 @@ def test_an_exchange_costs_what_its_turns_do_each_at_its_own_price() -> None:
                 assert exchange.cost.nano_usd == Cost.total(costs).nano_usd
 
 
-def test_what_a_client_says_in_the_models_name_costs_nothing() -> None:
+def test_synthetic_turns_have_no_cost() -> None:
     turns = [turn for session in sessions("claude-code") for turn in session.turns]
     assert {turn.cost for turn in turns if turn.model == SYNTHETIC} == {None}

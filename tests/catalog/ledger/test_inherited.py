@@ -34,9 +34,7 @@ def printed_result(session: str, usage: Usage) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def log_exchange(
-    home: Path, session: str, number: int, total: Usage, resumed_from: str | None = None
-) -> None:
+def log_exchange(home: Path, session: str, number: int, total: Usage, resumed_from: str | None = None) -> None:
     """As an SDK is told of one exchange at its time: an early usage of its response, and a total at the end."""
     seconds = datetime(2026, 11, 15, 0, 0, number, 1000 * number, tzinfo=UTC).timestamp()
     folder, began = home / "sessions", Began("sdk", "claude-code")
@@ -77,7 +75,9 @@ def session_of(catalog: Catalog, name: str) -> Session:
 
 
 @pytest.mark.parametrize("has_trunk_transcript", [True, False], ids=["transcripts", "the trunk's log alone"])
-def test_what_came_before_a_fork_costs_what_its_turns_cost(home: Path, has_trunk_transcript: bool) -> None:
+def test_the_inherited_cost_of_a_fork_is_the_cost_of_its_inherited_turns(
+    home: Path, has_trunk_transcript: bool
+) -> None:
     of_trunk, of_fork = recorded(home)
     if not has_trunk_transcript:
         next(home.glob(f".claude/projects/*/{TRUNK}.jsonl")).unlink()

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from agent_logger.catalog.ledger.ledger import Ledger, LedgerRow
+from agent_logger.catalog.ledger.ledger import Ledger
+from agent_logger.catalog.ledger.rows import LedgerRow
 from agent_logger.model.responses import ModelResponse
 from agent_logger.model.session import Cost, Usage, Witness
 from tests.catalog.rows import NOON, at, response, row_of, rows_of, unique
@@ -56,17 +57,17 @@ IDS = [
 
 
 @pytest.mark.parametrize("message_id", IDS)
-def test_vendors_ids_are_unique(message_id: str) -> None:
+def test_provider_message_ids_are_unique(message_id: str) -> None:
     assert len(rows_of(response(message_id=message_id), response(message_id=message_id, at=at(1)))) == 1
 
 
-def test_geminis_ids_have_no_mark_but_are_unique() -> None:
+def test_gemini_ids_are_unique_without_a_prefix() -> None:
     said = {"family": "gemini", "message_id": "Ny6LaIiTEYqxxN8P9bOp2Qc"}
     assert len(rows_of(response(**said), response(**said, at=at(1)))) == 1
     assert len(rows_of(response(message_id="Ny6LaIiTEYqxxN8P9bOp2Qc"), response(**said, at=at(1)))) == 2
 
 
-def test_the_most_final_copy_counts_from_the_earliest_time() -> None:
+def test_the_final_copy_counts_with_the_earliest_time() -> None:
     begun = response(usage=Usage(input_tokens=1000, output_tokens=1), final=False, at=at(-5))
     whole = response(usage=Usage(input_tokens=1000, output_tokens=400), at=at(2), tier="batch")
     more = response(usage=Usage(input_tokens=1000, output_tokens=900), final=False)  # says more, but was cut
@@ -75,20 +76,20 @@ def test_the_most_final_copy_counts_from_the_earliest_time() -> None:
     assert row_of(begun, more).usage == more.usage
 
 
-def test_of_two_that_are_final_the_larger_counts() -> None:
+def test_the_larger_usage_of_two_final_copies_counts() -> None:
     """The SDK's messages carry the usage that a response began with."""
     first = response(usage=Usage(input_tokens=1000, output_tokens=1), witness="sdk")
     assert row_of(first, response()).usage == row_of(response(), first).usage == response().usage
 
 
-def test_a_response_belongs_to_where_it_stood_first_and_to_the_main_thread() -> None:
+def test_a_response_belongs_to_its_earliest_session_and_the_main_thread() -> None:
     replay = response(thread="agent:a1", session="0")
     fork = response(session="0", at=at(5), project="/fork")
     row = row_of(replay, fork, response())
     assert (row.thread, row.session, row.project) == ("main", "one", "/home/user/project")
 
 
-def test_what_one_witness_does_not_know_another_does() -> None:
+def test_fields_missing_in_one_witness_come_from_another() -> None:
     wire = response(witness="wire", project=None, agent="unknown", tier="standard", at=at(-1))
     alone = response(message_id=unique(2), witness="wire", project=None, agent="", at=at(9))
     rows = rows_of(wire, response(tier=None), alone)
@@ -96,22 +97,22 @@ def test_what_one_witness_does_not_know_another_does() -> None:
     assert [row.tier for row in rows if row.copies == 2] == ["standard"]
 
 
-def test_what_was_cut_everywhere_is_partial() -> None:
+def test_a_response_cut_off_in_all_copies_is_partial() -> None:
     row = row_of(response(final=False), response(final=False, witness="wire"))
     assert row.partial
     assert "cut off" in row.why
 
 
-def test_what_a_client_writes_in_the_models_name_is_no_response() -> None:
+def test_synthetic_messages_are_not_responses() -> None:
     assert rows_of(response(model="<synthetic>")) == []
 
 
-def test_sub_agents_are_real_spend() -> None:
+def test_subagent_responses_are_counted() -> None:
     others = [response(message_id=unique(n), thread=f"agent:{n}") for n in range(3)]
     assert output(rows_of(response(), *others)) == 400
 
 
-def test_the_clients_own_price_is_kept_beside_ours() -> None:
+def test_the_cost_reported_by_the_client_is_stored_beside_the_computed_cost() -> None:
     row = row_of(response(reported_cost_usd=0.25), response(witness="wire"))
     assert (row.reported_cost_usd, row.cost.nano_usd) == (0.25, 1_500_000)
 
@@ -124,17 +125,15 @@ def moment(number: int, times: str) -> datetime | None:
 
 
 @pytest.mark.parametrize("times", ["apart", "equal", "none"])
-def test_ids_that_a_server_repeats_count_per_call(times: str) -> None:
-    calls = [
-        response(message_id=f"chatcmpl-{n % 999}", family="openai", at=moment(n, times)) for n in range(2000)
-    ]
+def test_each_call_counts_when_a_server_repeats_message_ids(times: str) -> None:
+    calls = [response(message_id=f"chatcmpl-{n % 999}", family="openai", at=moment(n, times)) for n in range(2000)]
     rows = rows_of(*calls)
     assert len(rows) == 2000
     assert output(rows) == 200_000
     assert {row.joined_by for row in rows} == {None}
 
 
-def test_a_fork_takes_along_what_has_no_id() -> None:
+def test_responses_without_an_id_copied_by_a_fork_count_once() -> None:
     calls = [response(message_id=LOOSE, at=at(n // 2)) for n in range(10)]  # two at a time
     fork = [response(message_id=LOOSE, at=at(n // 2), session="two") for n in range(6)]
     rows = rows_of(*calls, *fork, response(message_id=LOOSE, at=at(99), session="two"))
@@ -142,7 +141,7 @@ def test_a_fork_takes_along_what_has_no_id() -> None:
     assert Counter(row.joined_by for row in rows) == {"time": 6, None: 5}
 
 
-def test_without_a_time_nothing_is_known_to_be_a_copy() -> None:
+def test_responses_without_id_and_time_are_not_copies() -> None:
     calls = [response(message_id=LOOSE, at=None, session=session) for session in ("one", "two")]
     assert len(rows_of(*calls)) == 2
 
@@ -158,7 +157,7 @@ NOT_A_COPY = [
 
 
 @pytest.mark.parametrize("other", NOT_A_COPY, ids=str)
-def test_without_an_id_what_differs_is_another(other: dict[str, object]) -> None:
+def test_responses_without_an_id_that_differ_are_separate(other: dict[str, object]) -> None:
     first = response(message_id=LOOSE)
     assert len(rows_of(first, response(**{"message_id": LOOSE, "session": "two", **other}))) == 2
 
@@ -179,7 +178,7 @@ def wire(**said: object) -> ModelResponse:
     return response(**{"witness": "wire", "project": None, **said})
 
 
-def test_what_two_witnesses_saw_without_an_id_is_joined_by_order() -> None:
+def test_responses_of_two_witnesses_without_an_id_are_joined_by_order() -> None:
     transcript = [response(message_id=None, at=at(n * 10)) for n in range(3)]
     seen = [wire(message_id=f"resp_{9 - n:032x}", at=at(n * 10 - 1), family="openai") for n in range(3)]
     rows = rows_of(*transcript, *seen)
@@ -188,17 +187,15 @@ def test_what_two_witnesses_saw_without_an_id_is_joined_by_order() -> None:
     assert {row.message_id: row.at for row in rows} == {it.message_id: it.at for it in seen}
 
 
-def test_a_witness_that_came_late_saw_fewer() -> None:
+def test_a_witness_that_started_late_is_joined_to_the_last_responses() -> None:
     transcript = [response(message_id=None, at=at(n)) for n in range(5)]
-    assert Counter(
-        row.joined_by for row in rows_of(*transcript, wire(at=at(3)), wire(at=at(4), message_id=LOOSE))
-    ) == {
+    assert Counter(row.joined_by for row in rows_of(*transcript, wire(at=at(3)), wire(at=at(4), message_id=LOOSE))) == {
         "order": 2,
         None: 3,
     }
 
 
-def test_models_are_the_same_by_any_of_their_names() -> None:
+def test_model_aliases_are_treated_as_the_same_model() -> None:
     assert len(rows_of(response(message_id=None), wire(model="claude-haiku-4-5-20251001"))) == 1
     assert len(rows_of(response(message_id=None, model="mine"), wire(model="mine-2"))) == 2
 
@@ -213,20 +210,18 @@ NOT_BY_ORDER = [
 
 
 @pytest.mark.parametrize("other", NOT_BY_ORDER)
-def test_order_joins_nothing_else(other: dict[str, object]) -> None:
-    elsewhere = wire(
-        message_id=unique(9), usage=Usage(input_tokens=5)
-    )  # so that two witnesses saw this session
+def test_responses_with_different_properties_are_not_joined_by_order(other: dict[str, object]) -> None:
+    elsewhere = wire(message_id=unique(9), usage=Usage(input_tokens=5))  # so that two witnesses saw this session
     assert len(rows_of(response(), wire(**{"message_id": None, **other}), elsewhere)) == 3
 
 
-def test_what_used_nothing_is_not_joined_by_order() -> None:
+def test_responses_with_empty_usage_are_not_joined_by_order() -> None:
     empty = {"message_id": None, "usage": Usage()}
     assert len(rows_of(response(**empty), wire(**empty))) == 2
 
 
 @pytest.mark.timeout(20)  # seconds; looking at every pair takes a minute
-def test_many_that_are_equal_are_paired_in_a_moment() -> None:
+def test_many_equal_responses_are_paired_quickly() -> None:
     calls = [maker(message_id=LOOSE, at=at(n)) for n in range(30_000) for maker in (response, wire)]
     assert len(rows_of(*calls)) == 30_000
 
@@ -234,30 +229,25 @@ def test_many_that_are_equal_are_paired_in_a_moment() -> None:
 # ---------------------------------------------------------------- what a row says
 
 
-def test_a_row_says_why_it_counts() -> None:
+def test_a_row_explains_why_it_is_counted() -> None:
     assert row_of(response()).why == "seen once (transcript); counted once"
     fork = row_of(response(), response(session="two"), wire())
     assert fork.why == "seen by 3 sources (transcript, wire), matched by message id; counted once"
     unknown = row_of(response(model="mine", final=False)).why
-    assert (
-        unknown == "seen once (transcript); cut off, counted as far as it came; cost unknown: unknown model"
-    )
+    assert unknown == "seen once (transcript); cut off, counted as far as it got; cost unknown: unknown model"
 
 
-def test_an_unknown_price_has_its_reason() -> None:
+def test_an_unknown_cost_has_a_reason() -> None:
     assert row_of(response(model="mine")).cost == Cost(nano_usd=None, reason="unknown model")
     assert row_of(response(model=None)).cost == Cost(nano_usd=None, reason="no model")
     assert row_of(response(usage=None)).cost == Cost(nano_usd=None, reason="no usage")
     assert row_of(response(tier="priority")).cost == Cost(nano_usd=None, reason="no price for tier")
 
 
-def test_a_price_is_that_of_the_earliest_copy() -> None:
+def test_the_price_is_that_of_the_earliest_copy() -> None:
     o3 = {"model": "o3", "message_id": "resp_" + "a" * 32}
     early, late = datetime(2025, 5, 1, tzinfo=UTC), datetime(2026, 5, 1, tzinfo=UTC)
-    assert (
-        row_of(response(**o3, at=late), response(**o3, at=early)).cost
-        == row_of(response(**o3, at=early)).cost
-    )
+    assert row_of(response(**o3, at=late), response(**o3, at=early)).cost == row_of(response(**o3, at=early)).cost
     assert row_of(response(**o3, at=early)).cost != row_of(response(**o3, at=late)).cost
 
 
@@ -275,12 +265,12 @@ ODD = [
 
 @pytest.mark.parametrize("said", ODD, ids=str)
 @pytest.mark.parametrize("message_id", [unique(1), None])
-def test_odd_values_are_rows_like_others(said: dict[str, object], message_id: str | None) -> None:
+def test_responses_with_odd_values_are_counted(said: dict[str, object], message_id: str | None) -> None:
     row = row_of(response(**{"message_id": message_id, **said}))
     assert row.why
 
 
-def test_more_tokens_than_there_can_be_are_unknown() -> None:
+def test_impossibly_large_token_counts_are_unknown_usage() -> None:
     assert row_of(response(usage=Usage(input_tokens=2**70))).cost.reason == "no usage"
 
 
@@ -294,9 +284,7 @@ responses = st.builds(
     message_id=st.sampled_from([None, LOOSE, "chatcmpl-8", unique(1), unique(2), "Ny6LaIiTEYqxxN8P9bOp2Qc"]),
     request_id=st.sampled_from([None, "req_0000000001", "req_0000000002", "7"]),
     model=st.sampled_from([None, "claude-haiku-4-5", "claude-haiku-4-5-20251001", "mine", "<synthetic>"]),
-    usage=st.one_of(
-        st.none(), st.builds(Usage, input_tokens=st.integers(0, 1), output_tokens=st.integers(0, 2))
-    ),
+    usage=st.one_of(st.none(), st.builds(Usage, input_tokens=st.integers(0, 1), output_tokens=st.integers(0, 2))),
     tier=st.sampled_from([None, "batch"]),
     at=st.sampled_from([None, at(0), at(0.001), at(1)]),
     session=st.sampled_from(["one", "two", "three"]),
@@ -335,7 +323,7 @@ def test_a_ledger_does_not_depend_on_the_order_of_its_rows(
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(responses, max_size=14))
-def test_nothing_is_counted_that_nobody_told(all_: list[ModelResponse]) -> None:
+def test_every_row_comes_from_recorded_responses(all_: list[ModelResponse]) -> None:
     real = [it for it in all_ if it.model != "<synthetic>"]
     rows = rows_of(*all_)
     assert sum(row.copies for row in rows) == len(real)

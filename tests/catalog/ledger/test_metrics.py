@@ -45,13 +45,21 @@ def measured(*turns: Turn, **said: Any) -> Metrics:
     return metrics_of(Session(id="s", exchanges=[Exchange(number=1, turns=turns)], **said))
 
 
+def test_a_session_that_has_a_start_alone_has_no_duration() -> None:
+    assert metrics_of(Session(id="s", started=at(1))).wall_seconds is None
+    assert metrics_of(Session(id="s", ended=at(1))).wall_seconds is None
+
+
+@pytest.mark.parametrize("given", [{"patterns": ["/a", "/b"]}, {"paths": "/a"}, {"file_paths": {"/a": 1}}])
+def test_only_lists_under_known_names_are_paths(given: dict[str, Any]) -> None:
+    assert measured(turn(use("Read", given))).files_read == []
+
+
 # ---------------------------------------------------------------- tools
 
 
-def test_tools_are_counted_by_their_own_names() -> None:
-    blocks = [use("Bash", {}, f"toolu_{n:020}", n) for n in range(3)] + [
-        use("Read", {}, "toolu_a0000000000000", 3)
-    ]
+def test_tool_calls_are_counted_by_tool_name() -> None:
+    blocks = [use("Bash", {}, f"toolu_{n:020}", n) for n in range(3)] + [use("Read", {}, "toolu_a0000000000000", 3)]
     results = [
         result("toolu_00000000000000000000", 1.5),
         result("toolu_00000000000000000001", 9, is_error=True),
@@ -62,26 +70,24 @@ def test_tools_are_counted_by_their_own_names() -> None:
     ]
 
 
-def test_a_call_told_twice_is_one_and_its_result_may_stand_in_another_turn() -> None:
+def test_a_repeated_tool_call_counts_once_with_a_result_from_another_turn() -> None:
     call = "toolu_01AbCdEfGhIjKlMnOpQr"
     first, again = turn(use("Bash", {}, call, 0)), turn(use("Bash", {}, call, 0), number=2)
     late = turn(result(call, 4, is_error=True), number=3)
-    assert measured(first, again, late).tools == [
-        ToolUsage(name="Bash", kind="shell", calls=1, errors=1, seconds=4.0)
-    ]
+    assert measured(first, again, late).tools == [ToolUsage(name="Bash", kind="shell", calls=1, errors=1, seconds=4.0)]
 
 
-def test_short_ids_are_those_of_one_answer() -> None:
+def test_short_tool_call_ids_are_unique_only_within_one_turn() -> None:
     turns = [turn(use("bash", {}, "call_0"), use("bash", {}, "call_1"), number=n) for n in range(3)]
     assert [it.calls for it in measured(*turns).tools] == [6]
 
 
-def test_a_clock_that_was_set_back_makes_no_negative_time() -> None:
+def test_a_clock_set_back_gives_no_negative_duration() -> None:
     call = "toolu_01AbCdEfGhIjKlMnOpQr"
     assert measured(turn(use("Bash", {}, call, 9), result(call, 1))).tools[0].seconds == 0
 
 
-def test_a_result_without_its_use_is_a_call_of_an_unknown_tool() -> None:
+def test_a_tool_result_without_its_call_counts_as_an_unknown_tool() -> None:
     assert measured(turn(result("toolu_01AbCdEfGhIjKlMnOpQr"))).tools == [
         ToolUsage(name=None, kind="other", calls=1, errors=0, seconds=None)
     ]
@@ -141,27 +147,17 @@ FILES = [
     pytest.param("read_many_files", {"paths": ["/a", 1, "/b"]}, (["/a", "/b"], [], []), id="many"),
     pytest.param("Grep", {"path": "/a"}, ([], [], []), id="a search reads no file"),
     pytest.param("Bash", {"command": "cat /a"}, ([], [], []), id="nor, as far as we know, a shell"),
-    pytest.param(
-        "apply_patch", PATCH, ([], ["new.py"], ["old dir/old.py", "moved.py", "gone.py"]), id="a patch"
-    ),
-    pytest.param(
-        "apply_patch", {"input": PATCH}, ([], ["new.py"], ["old dir/old.py", "moved.py", "gone.py"]), id="in"
-    ),
+    pytest.param("apply_patch", PATCH, ([], ["new.py"], ["old dir/old.py", "moved.py", "gone.py"]), id="a patch"),
+    pytest.param("apply_patch", {"input": PATCH}, ([], ["new.py"], ["old dir/old.py", "moved.py", "gone.py"]), id="in"),
     pytest.param(
         "shell",
         {"command": ["apply_patch", PATCH]},
         ([], ["new.py"], ["old dir/old.py", "moved.py", "gone.py"]),
         id="a patch through a shell",
     ),
-    pytest.param(
-        "str_replace_based_edit_tool", {"command": "view", "path": "/a"}, (["/a"], [], []), id="one tool"
-    ),
-    pytest.param(
-        "str_replace_based_edit_tool", {"command": "create", "path": "/a"}, ([], ["/a"], []), id="for all"
-    ),
-    pytest.param(
-        "str_replace_based_edit_tool", {"command": "insert", "path": "/a"}, ([], [], ["/a"]), id="three"
-    ),
+    pytest.param("str_replace_based_edit_tool", {"command": "view", "path": "/a"}, (["/a"], [], []), id="one tool"),
+    pytest.param("str_replace_based_edit_tool", {"command": "create", "path": "/a"}, ([], ["/a"], []), id="for all"),
+    pytest.param("str_replace_based_edit_tool", {"command": "insert", "path": "/a"}, ([], [], ["/a"]), id="three"),
     pytest.param("Read", {"file_path": 7, "path": None}, ([], [], []), id="odd"),
     pytest.param("Read", ["/a"], ([], [], []), id="odder"),
     pytest.param("Read", None, ([], [], []), id="nothing"),
@@ -169,16 +165,14 @@ FILES = [
 
 
 @pytest.mark.parametrize(("tool", "given", "files"), FILES)
-def test_files_are_what_tools_were_given(tool: str, given: Any, files: tuple[list[str], ...]) -> None:
+def test_files_are_read_from_the_tool_inputs(tool: str, given: Any, files: tuple[list[str], ...]) -> None:
     measure = measured(turn(use(tool, given)))
     assert (measure.files_read, measure.files_written, measure.files_edited) == files
 
 
-def test_a_file_is_told_once_and_not_for_a_call_that_failed() -> None:
+def test_a_file_is_listed_once_and_not_for_a_failed_call() -> None:
     calls = [f"toolu_{n:020}" for n in range(3)]
-    blocks = [
-        use("Read", {"file_path": path}, call) for call, path in zip(calls, ["/b", "/a", "/b"], strict=True)
-    ]
+    blocks = [use("Read", {"file_path": path}, call) for call, path in zip(calls, ["/b", "/a", "/b"], strict=True)]
     assert measured(turn(*blocks)).files_read == ["/b", "/a"]
     assert measured(turn(*blocks, result(calls[1], is_error=True))).files_read == ["/b"]
 
@@ -186,13 +180,13 @@ def test_a_file_is_told_once_and_not_for_a_call_that_failed() -> None:
 # ---------------------------------------------------------------- time
 
 
-def test_wall_time_goes_over_all_there_is_and_of_a_pause_in_an_exchange_five_minutes_are_active() -> None:
+def test_active_time_counts_at_most_five_minutes_of_a_pause() -> None:
     turns = [turn(use("Bash", second=20), started=at(5), ended=at(10)), turn(started=at(3620), number=2)]
     measure = measured(*turns, started=at(0), ended=at(3650))
     assert (measure.wall_seconds, measure.active_seconds) == (3650, 15 + 300)
 
 
-def test_the_time_between_exchanges_is_not_active_and_what_overlaps_counts_once() -> None:
+def test_active_time_excludes_gaps_between_exchanges_and_counts_overlaps_once() -> None:
     exchanges = [
         Exchange(number=1, started=at(0), ended=at(1)),
         Exchange(
@@ -209,12 +203,12 @@ def test_the_time_between_exchanges_is_not_active_and_what_overlaps_counts_once(
     assert (metrics_of(session).wall_seconds, metrics_of(session).active_seconds) == (302, 1 + 40 + 2)
 
 
-def test_lines_may_stand_in_any_order_and_without_a_zone() -> None:
+def test_wall_time_accepts_unordered_times_and_times_without_a_zone() -> None:
     turns = [turn(started=at(50)), turn(started=at(10).replace(tzinfo=None), number=2)]
     assert measured(*turns).wall_seconds == 40
 
 
-def test_without_times_nothing_is_said_of_them() -> None:
+def test_durations_are_none_without_times() -> None:
     measure = measured(turn())
     assert (measure.wall_seconds, measure.active_seconds) == (None, None)
 
@@ -222,7 +216,7 @@ def test_without_times_nothing_is_said_of_them() -> None:
 # ---------------------------------------------------------------- tokens
 
 
-def test_tokens_cost_and_context() -> None:
+def test_metrics_contain_tokens_cost_and_context() -> None:
     large = Usage(input_tokens=5, cache_read_tokens=900, output_tokens=10)
     copied = turn(number=1)
     measure = measured(
@@ -241,7 +235,7 @@ def test_tokens_cost_and_context() -> None:
     assert measure.cost.nano_usd == 2 * 150_000 + 7_000_000 + (25_000 + 450_000 + 250_000)
 
 
-def test_an_empty_session_has_nothing() -> None:
+def test_an_empty_session_has_empty_metrics() -> None:
     measure = metrics_of(Session(id="s"))
     assert (measure.turns, measure.tools, measure.models, measure.wall_seconds) == (0, [], [], None)
     assert (measure.cost, measure.context_tokens) == (Cost(nano_usd=None), None)

@@ -26,9 +26,7 @@ def agent(model: str) -> AnswerModel:
         pytest.param([side(HAIKU), main(HAIKU)], [HAIKU], [], id="the title is by the same model"),
         pytest.param([main(OPUS), main(SONNET), main(SONNET)], [SONNET, OPUS], [], id="the most used"),
         pytest.param([main(OPUS), main(SONNET)], [SONNET, OPUS], [], id="the latest of equal ones"),
-        pytest.param(
-            [main(OPUS), *[agent(HAIKU)] * 9], [OPUS, HAIKU], [], id="the main thread before sub-agents"
-        ),
+        pytest.param([main(OPUS), *[agent(HAIKU)] * 9], [OPUS, HAIKU], [], id="the main thread before sub-agents"),
         pytest.param([agent(HAIKU), side(OPUS)], [HAIKU, OPUS], [OPUS], id="no main thread"),
         pytest.param([side(HAIKU)], [HAIKU], [HAIKU], id="nothing but a title"),
         pytest.param([main(OPUS, has_usage=False)], [OPUS], [], id="no usage was told"),
@@ -36,7 +34,7 @@ def agent(model: str) -> AnswerModel:
         pytest.param([main("<synthetic>"), main(None)], [], [], id="unknown"),
     ],
 )
-def test_the_main_thread_s_model_comes_first(
+def test_the_model_of_the_main_thread_comes_first(
     answers: list[AnswerModel], models: list[str], aside: list[str]
 ) -> None:
     assert models_of(answers) == (models, aside)

@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from agent_logger.catalog.ledger.ledger import Ledger, LedgerRow
+from agent_logger.catalog.ledger.ledger import Ledger
+from agent_logger.catalog.ledger.rows import LedgerRow
 from agent_logger.catalog.ledger.totals import total
+from agent_logger.model.not_itemised import Stretch, remainders
 from agent_logger.model.responses import ModelResponse, ReportedTotal
 from agent_logger.model.session import MAIN, SIDE, ClientTotal, ModelTotal, Usage, Witness
 from tests.catalog.rows import unique
@@ -45,13 +47,11 @@ def told(it: Response, witness: Witness) -> ModelResponse:
         agent="claude-code",
         thread=it.thread,
         final=not is_early,
-        witness=witness,
+        witnesses=frozenset({witness}),
     )
 
 
-def client_total(
-    exchange: Sequence[Response], seen: Sequence[Response], witness: Witness = "sdk"
-) -> ReportedTotal:
+def client_total(exchange: Sequence[Response], seen: Sequence[Response], witness: Witness = "sdk") -> ReportedTotal:
     models = {it.model: Usage() for it in exchange}
     for it in exchange:
         models[it.model] += it.usage
@@ -118,7 +118,7 @@ SUBSETS = [
 
 @pytest.mark.parametrize("witnesses", SUBSETS, ids="+".join)
 @given(conversations(), st.randoms(use_true_random=False))
-def test_what_was_billed_is_the_sum_whoever_saw_it(
+def test_total_usage_is_the_billed_usage_for_every_set_of_witnesses(
     witnesses: Sequence[str], exchanges: list[list[Response]], order: Random
 ) -> None:
     found = rows(exchanges, witnesses, order)
@@ -144,7 +144,7 @@ def ledger_of(responses: Sequence[ModelResponse], *totals: ReportedTotal) -> lis
     return list(ledger.rows())
 
 
-def test_what_nobody_saw_is_a_row_for_each_model() -> None:
+def test_unseen_usage_is_one_row_per_model() -> None:
     exchange = [*TWO[1], Response(4, SIDE, HAIKU, Usage(input_tokens=2, output_tokens=1))]
     found = ledger_of([told(exchange[0], "sdk")], client_total(exchange, exchange[:1]))
     rest = {row.model: row.usage for row in found if row.joined_by == "result"}
@@ -155,14 +155,14 @@ def test_what_nobody_saw_is_a_row_for_each_model() -> None:
     assert {row.copies for row in found if row.joined_by == "result"} == {0}
 
 
-def test_a_log_that_is_there_twice_counts_once() -> None:
+def test_a_duplicate_log_counts_once() -> None:
     [exchange] = TWO[1:]
     one = client_total(exchange, exchange[:1])
     assert ledger_of([told(exchange[0], "sdk")] * 2, one, one) != []
     assert total(ledger_of([told(exchange[0], "sdk")] * 2, one, one)).usage.output_tokens == 100
 
 
-def test_an_exchange_that_others_did_not_see_keeps_its_remainder() -> None:
+def test_an_exchange_missed_by_other_witnesses_keeps_its_remainder() -> None:
     """The proxy saw the first exchange, and was not there for the second."""
     responses = [told(TWO[0][0], "wire"), told(TWO[0][0], "sdk"), told(TWO[1][0], "sdk")]
     totals = [client_total(TWO[0], TWO[0]), client_total(TWO[1], TWO[1][:1])]
@@ -170,14 +170,14 @@ def test_an_exchange_that_others_did_not_see_keeps_its_remainder() -> None:
     assert total(found).usage == Usage(input_tokens=15, output_tokens=150)
 
 
-def test_a_gateway_that_has_its_own_names_for_models_doubles_nothing() -> None:
+def test_gateway_model_names_do_not_double_the_usage() -> None:
     [exchange] = TWO[1:]
     named = [it._replace(model="us.anthropic.claude-opus-5-5-v1:0") for it in exchange]
     found = ledger_of([told(it, "transcript") for it in exchange], client_total(named, exchange))
     assert total(found).usage == Usage(input_tokens=10, output_tokens=100)
 
 
-def test_a_total_of_an_unknown_amount_is_unknown_and_counted_as_unpriced() -> None:
+def test_a_reported_total_without_usage_is_counted_as_unpriced() -> None:
     [exchange] = TWO[1:]
     one = client_total(exchange, exchange[:1])
     models = (ModelTotal(model=OPUS, usage=exchange[0].usage), ModelTotal(model=OPUS, usage=None))
@@ -195,7 +195,7 @@ def test_a_total_of_an_unknown_amount_is_unknown_and_counted_as_unpriced() -> No
     assert (total(wire).unpriced, total(wire).usage.output_tokens) == (0, 100)
 
 
-def test_a_total_that_a_fork_took_along_counts_once() -> None:
+def test_a_reported_total_copied_by_a_fork_counts_once() -> None:
     """Claude Code writes what a session took into its file, and a fork begins with what its parent took."""
     hidden = Response(2, SIDE, OPUS, Usage(input_tokens=40, output_tokens=4))
     first, own = TWO[0][0], Response(3, MAIN, OPUS, Usage(input_tokens=6, output_tokens=60))
@@ -208,18 +208,15 @@ def test_a_total_that_a_fork_took_along_counts_once() -> None:
 
 
 @pytest.mark.parametrize("are_clocks_apart", [False, True])
-def test_four_times_the_exchanges_take_about_four_times_as_long(are_clocks_apart: bool) -> None:
+def test_ledger_time_grows_linearly_with_the_exchanges(are_clocks_apart: bool) -> None:
     def seconds(exchanges: int) -> float:
         ledger = Ledger()
         shift = timedelta(days=90 if are_clocks_apart else 0)
         for number in range(exchanges):
             seen, missing = (
-                Response(2 * number + it, MAIN, OPUS, Usage(input_tokens=10, output_tokens=20))
-                for it in range(2)
+                Response(2 * number + it, MAIN, OPUS, Usage(input_tokens=10, output_tokens=20)) for it in range(2)
             )
-            ledger.add(
-                [told(seen, "sdk"), replace(told(missing, "transcript"), at=at(missing.number) + shift)]
-            )
+            ledger.add([told(seen, "sdk"), replace(told(missing, "transcript"), at=at(missing.number) + shift)])
             ledger.add_totals([client_total([seen, missing], [seen])])
         started = process_time()
         rows = list(ledger.rows())
@@ -231,3 +228,24 @@ def test_four_times_the_exchanges_take_about_four_times_as_long(are_clocks_apart
 
     seconds(50)  # what is made once
     assert best(1600) < 9 * max(best(400), 0.01)
+
+
+@pytest.mark.parametrize(
+    ("models", "left"),
+    [([OPUS], 1), ([OPUS, OPUS], 0), ([HAIKU], 2), ([HAIKU, OPUS], 1), ([OPUS, OPUS, OPUS], 0)],
+)
+def test_each_unanswered_request_is_answered_by_one_response_of_its_model(models: list[str], left: int) -> None:
+    """Two requests at one moment, and what a proxy saw."""
+    requests = [
+        ClientTotal(
+            witness="transcript",
+            models=(ModelTotal(model=OPUS, usage=None),),
+            started=at(1) + timedelta(seconds=second),
+            ended=at(1) + timedelta(seconds=second),
+        )
+        for second in range(2)
+    ]
+    seen = [told(Response(1, MAIN, model, Usage(input_tokens=9)), "wire") for model in models]
+    responses = [replace(response, message_id=unique(number)) for number, response in enumerate(seen)]
+    rest = remainders([Stretch("s", total) for total in requests], responses)
+    assert [(row.model, row.usage) for row in rest] == [(OPUS, None)] * left

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agent_logger.catalog.catalog import Catalog
-from agent_logger.catalog.ledger.ledger import LedgerRow
+from agent_logger.catalog.ledger.rows import LedgerRow
 from agent_logger.catalog.ledger.totals import total
 from agent_logger.model.not_itemised import AT_WORK_SECONDS
 from tests.providers.captures import DATA
@@ -145,7 +145,7 @@ def test_a_request_counts_as_unknown_unless_it_was_answered_refused_or_counted(n
         assert (row.model, row.session, row.why) == (
             MODEL,
             ID,
-            "a request whose answer was not recorded (transcript); counted as unknown",
+            "the response to this request was not recorded (transcript); counted as unknown",
         )
 
 
@@ -158,7 +158,7 @@ def test_a_file_read_as_it_grows_gives_the_same_rows_as_the_whole_file(name: str
         assert sorted(grown, key=repr) == sorted(whole, key=repr), count
 
 
-def test_a_request_in_flight_counts_once_it_is_too_old_to_be_answered(home: Path) -> None:
+def test_a_request_in_flight_counts_as_unknown_after_a_timeout(home: Path) -> None:
     def aged(line: Line, seconds: float) -> Line:
         return line | {"timestamp": (datetime.now(UTC) - timedelta(seconds=seconds)).isoformat()}
 
@@ -193,7 +193,7 @@ def test_a_request_in_flight_counts_once_it_is_too_old_to_be_answered(home: Path
         ),
     ],
 )
-def test_a_sub_agent_s_request_is_in_the_total_of_a_client_that_ended(
+def test_a_subagent_request_is_included_in_the_total_of_a_client_that_ended(
     main: list[Line], expected: int, home: Path
 ) -> None:
     write(file_of(home), main)
@@ -202,7 +202,7 @@ def test_a_sub_agent_s_request_is_in_the_total_of_a_client_that_ended(
 
 
 @pytest.mark.parametrize("name", ["kill9_resume", "disconnect_midstream", "sse_error_event", "retry_then_ok"])
-def test_a_real_client_s_file_read_as_it_grows_gives_the_same_rows(name: str, home: Path) -> None:
+def test_reading_a_growing_file_of_a_real_client_gives_the_same_rows(name: str, home: Path) -> None:
     [path] = (DATA / "claude-cli/2.1.325" / name / "home").glob(".claude/projects/*/*.jsonl")
     target = home / ".claude/projects/-p" / path.name
     target.parent.mkdir(parents=True)

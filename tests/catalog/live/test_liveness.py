@@ -38,7 +38,7 @@ SESSIONS = [
 
 @pytest.mark.parametrize("age", [0, 100_000], ids=["new files", "old files"])
 @pytest.mark.parametrize(("exchanges", "silent", "live"), SESSIONS)
-def test_of_an_agent_s_own_files_the_last_event_counts(
+def test_liveness_of_agent_files_depends_on_the_last_event(
     exchanges: list[Exchange], silent: float, live: bool, age: float
 ) -> None:
     source = SourceState("codex", "/nowhere.jsonl", BIT["transcript"], NOW - age)
@@ -61,7 +61,7 @@ def test_of_an_agent_s_own_files_the_last_event_counts(
         pytest.param(False, False, 60, False, id="the proxy has ended"),
     ],
 )
-def test_what_the_proxy_records_is_live_while_it_runs_and_something_happens(
+def test_a_proxied_session_is_live_while_the_proxy_runs_and_events_are_recent(
     tmp_path: Path, locked: bool, in_work: bool, silent: float, live: bool
 ) -> None:
     path = tmp_path / "20261116-000000-abcd.jsonl"
@@ -74,7 +74,7 @@ def test_what_the_proxy_records_is_live_while_it_runs_and_something_happens(
         assert is_live(state, NOW, runs=None) is live
 
 
-def test_an_exchange_without_an_end_was_interrupted_if_its_session_is_not_live() -> None:
+def test_an_unfinished_exchange_of_a_session_that_is_not_live_is_interrupted() -> None:
     session = mark_interrupted(Session(id="s", exchanges=[ENDED, AT_WORK]))
     assert [it.end_reason for it in session.exchanges] == ["result", "interrupted"]
     assert mark_interrupted(Session(id="s", exchanges=[ENDED])).exchanges == [ENDED]
@@ -108,9 +108,7 @@ time.sleep(60)
 
 
 @contextmanager
-def program(
-    source: str, folder: Path, state: str, environment: dict[str, str]
-) -> Iterator[subprocess.Popen[str]]:
+def program(source: str, folder: Path, state: str, environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
         [sys.executable, "-c", source, str(folder), state], env=environment, stdout=subprocess.PIPE, text=True
     )
@@ -139,9 +137,7 @@ def listed(environment: dict[str, str]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("source", [LOGGING, STORING], ids=["logger", "storage"])
-def test_a_log_is_live_as_long_as_its_program_has_it_open(
-    source: str, tmp_path: Path, environment: dict[str, str]
-) -> None:
+def test_a_log_is_live_while_its_program_has_it_open(source: str, tmp_path: Path, environment: dict[str, str]) -> None:
     with program(source, tmp_path / "sessions", "open", environment) as process:
         hour_ago = time.time() - 3600  # not long enough for a command to seal it, once its program is dead
         for path in (tmp_path / "sessions").rglob("*.jsonl*"):
@@ -153,14 +149,12 @@ def test_a_log_is_live_as_long_as_its_program_has_it_open(
         assert (row["live"], row["ending"]) == (False, "interrupted")
         assert run_command(["ls"], environment).stdout.splitlines()[1][11] == "!"
         shown = run_command(["show", row["id"]], environment).stdout
-        assert "interrupted: not complete" in shown
+        assert "incomplete (interrupted)" in shown
         assert "in flight" not in shown
 
 
 @pytest.mark.parametrize("source", [LOGGING, STORING], ids=["logger", "storage"])
-def test_a_log_that_was_closed_is_not_live_at_once(
-    source: str, tmp_path: Path, environment: dict[str, str]
-) -> None:
+def test_a_closed_log_stops_being_live_immediately(source: str, tmp_path: Path, environment: dict[str, str]) -> None:
     with program(source, tmp_path / "sessions", "ended", environment):
         assert not listed(environment)["live"]
 
@@ -178,9 +172,7 @@ def claude_file(home: Path, *ages: float) -> Path:
     return path
 
 
-def test_a_client_that_took_its_note_away_or_was_killed_is_not_live(
-    tmp_path: Path, environment: dict[str, str]
-) -> None:
+def test_a_session_is_not_live_after_its_client_exits_or_is_killed(tmp_path: Path, environment: dict[str, str]) -> None:
     notes = tmp_path / "home/.claude/sessions"
     notes.mkdir(parents=True)
     os.utime(notes, (1_700_000_000, 1_700_000_000))
@@ -203,9 +195,7 @@ def test_a_copied_file_with_old_events_is_not_live(tmp_path: Path, environment: 
     assert not listed(environment)["live"]
 
 
-def test_a_run_that_has_ended_is_not_live_though_its_agent_wrote_just_now(
-    tmp_path: Path, environment: dict[str, str]
-) -> None:
+def test_an_ended_run_is_not_live_even_if_its_agent_wrote_recently(tmp_path: Path, environment: dict[str, str]) -> None:
     """The agent's file alone would be live for minutes; its program is known to have ended."""
     claude_file(tmp_path / "home", 1)
     assert listed(environment)["live"]

@@ -41,7 +41,7 @@ AGENTS = [
 
 
 @pytest.mark.parametrize(("scenario", "folder"), AGENTS)
-def test_line_by_line_is_told_what_all_of_it_tells(
+def test_polling_after_each_line_gives_the_same_events_as_polling_once(
     home: Path, tail: Tail, scenario: str, folder: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     source = DATA / scenario / "home" / folder
@@ -70,7 +70,7 @@ def _copied(home: Path, source: Path, files: list[Path], monkeypatch: pytest.Mon
     return Tail(home / ".agent-logger").poll()
 
 
-def test_calls_are_told_as_they_are_recorded(home: Path, tail: Tail) -> None:
+def test_calls_are_reported_as_they_are_recorded(home: Path, tail: Tail) -> None:
     folder = home / "logs"
     register_log_folder(home / ".agent-logger", folder)
     spoken = talk("claude-cli/2.1.325/tools_stream")
@@ -88,7 +88,7 @@ def test_calls_are_told_as_they_are_recorded(home: Path, tail: Tail) -> None:
     assert len(found) == len({(it.at, it.thread, it.what, it.text) for it in found})
 
 
-def test_messages_of_an_sdk_are_told_while_the_exchange_is_in_flight(home: Path, tail: Tail) -> None:
+def test_sdk_messages_are_reported_while_the_exchange_is_in_flight(home: Path, tail: Tail) -> None:
     logger = SessionLogger(home / "sessions")
     found: list[Moment] = []
     logger.log_user_input("a poem, please")
@@ -103,7 +103,7 @@ def test_messages_of_an_sdk_are_told_while_the_exchange_is_in_flight(home: Path,
     assert [it.what for it in found if it.what in ("tool", "result")]
 
 
-def test_the_agents_own_file_is_followed_where_there_is_one(home: Path, tail: Tail) -> None:
+def test_the_file_of_the_agent_is_followed_if_it_exists(home: Path, tail: Tail) -> None:
     register_log_folder(home / ".agent-logger", home / "logs")
     assert CHAIN.client_id
     write(home / "logs" / "anthropic", "20261115-080000-abcd", CHAIN.records())
@@ -120,7 +120,7 @@ def test_the_agents_own_file_is_followed_where_there_is_one(home: Path, tail: Ta
     assert told(tail.poll()) == [("main", "input", "And now?")]
 
 
-def test_only_what_is_live_is_told_unless_it_is_asked_for(home: Path) -> None:
+def test_only_live_sessions_are_reported_unless_one_is_requested(home: Path) -> None:
     register_log_folder(home / ".agent-logger", home / "logs")
     path = write(home / "logs" / "anthropic", "20261115-080000-abcd", CHAIN.records())
     os.utime(path, (1_000.0, 1_000.0))
@@ -129,12 +129,12 @@ def test_only_what_is_live_is_told_unless_it_is_asked_for(home: Path) -> None:
     assert Tail(home / ".agent-logger", "another").poll() == []
 
 
-def test_of_a_long_log_the_end_is_told(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_end_of_a_long_log_is_reported(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     register_log_folder(home / ".agent-logger", home / "logs")
     records = CHAIN.records()
     write(home / "logs" / "anthropic", "20261115-080000-abcd", records)
     last = sum(len(it.body or "") for it in records[-2:] if isinstance(it, Request | Response))
-    monkeypatch.setattr("agent_logger.catalog.live.tail.FIRST_BYTES", last + 4000)
+    monkeypatch.setattr("agent_logger.catalog.live.open_calls.FIRST_BYTES", last + 4000)
     found = told(Tail(home / ".agent-logger").poll())
     assert 0 < len(found) < 6
     assert found[-1][1] == "text"

@@ -53,11 +53,11 @@ def thousands_of_steps(*, is_family: bool) -> int:
     return steps
 
 
-def test_who_has_a_response_in_common_is_asked_once_for_each_response() -> None:
+def test_shared_responses_are_looked_up_once_per_response() -> None:
     assert thousands_of_steps(is_family=True) < 2 * thousands_of_steps(is_family=False)
 
 
-def test_a_family_is_not_derived_anew_for_every_few_hundred_of_its_sessions(tmp_path: Path) -> None:
+def test_a_large_family_is_ingested_in_few_batches(tmp_path: Path) -> None:
     """Each portion derives all that came before it, so there are few of them."""
     sources = [found(str(it), str(tmp_path)) for it in range(3000)]
     assert ingest(open_in_memory(CATALOG), sources, (), frozenset(), None) == 4

@@ -15,9 +15,7 @@ from tests.catalog.catalogs import ID, all_of, assistant, claude_file, made_anew
 
 ONE = ID.format(1)
 DATA = Path(__file__).parents[2] / "data" / "claude-cli"
-MAINS = [
-    it for it in sorted(DATA.glob("2.1.325/*/home/.claude/projects/*/*.jsonl")) if it.stat().st_size > 20_000
-]
+MAINS = [it for it in sorted(DATA.glob("2.1.325/*/home/.claude/projects/*/*.jsonl")) if it.stat().st_size > 20_000]
 WORDS = ("the", "file", "zebra", "refused", "is:error")
 
 
@@ -33,9 +31,7 @@ def check(catalog: Catalog, home: Path) -> None:
 
 
 @pytest.mark.parametrize("main", MAINS[::2], ids=lambda it: it.parts[-6])
-def test_sessions_of_the_real_client_are_the_same_read_at_once_or_as_they_grow(
-    home: Path, main: Path
-) -> None:
+def test_real_sessions_read_incrementally_equal_sessions_read_at_once(home: Path, main: Path) -> None:
     lines = main.read_bytes().splitlines(keepends=True)
     path = home / ".claude" / "projects" / "-p" / main.name
     path.parent.mkdir(parents=True)
@@ -60,9 +56,7 @@ def catalog(home: Path) -> Catalog:
     claude_file(home, ONE, [user(8, "and the gnu", ONE), assistant(9, "the gnu", ONE)])
     agent = path.with_suffix("") / "subagents" / "agent-a1.jsonl"
     agent.parent.mkdir(parents=True)
-    agent.write_text(
-        json.dumps({**assistant(3, "a zebra", ONE), "isSidechain": True, "agentId": "a1"}) + "\n"
-    )
+    agent.write_text(json.dumps({**assistant(3, "a zebra", ONE), "isSidechain": True, "agentId": "a1"}) + "\n")
     catalog = Catalog.open(home / ".agent-logger")
     all_of(catalog)
     return catalog
@@ -81,9 +75,7 @@ def sub_agent(home: Path) -> None:
 
 def written_anew(home: Path) -> None:
     path = home / ".claude/projects/-p-shop" / f"{ONE}.jsonl"
-    path.write_text(
-        path.read_text().replace("zebra", "camel") + json.dumps(assistant(12, "the end", ONE)) + "\n"
-    )
+    path.write_text(path.read_text().replace("zebra", "camel") + json.dumps(assistant(12, "the end", ONE)) + "\n")
 
 
 RESULT = tool(4, ONE, "Read", {"file_path": "/p/file"}, "the whole file")[1]
@@ -111,7 +103,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_what_is_new_is_read_alone_unless_it_could_change_what_stands_before(
+def test_only_new_lines_are_read_unless_they_can_change_earlier_lines(
     home: Path, catalog: Catalog, change: str
 ) -> None:
     """Details and texts are read on by themselves; a title is none of the texts' business."""
@@ -125,13 +117,9 @@ def test_what_is_new_is_read_alone_unless_it_could_change_what_stands_before(
     check(catalog, home)
 
 
-def test_a_file_that_was_written_over_in_its_middle_is_read_anew(home: Path) -> None:
+def test_a_file_overwritten_in_the_middle_is_read_again(home: Path) -> None:
     """It has the size, the beginning and the end that it had."""
-    lines = [
-        it
-        for number in range(1, 60, 2)
-        for it in (user(number, "the", ONE), assistant(number + 1, "zebra", ONE))
-    ]
+    lines = [it for number in range(1, 60, 2) for it in (user(number, "the", ONE), assistant(number + 1, "zebra", ONE))]
     path = claude_file(home, ONE, lines)
     catalog = Catalog.open(home / ".agent-logger")
     all_of(catalog, WORDS)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_logger import Catalog, Filter, Hit
-from agent_logger.catalog import background
+from agent_logger.catalog import background, index_lock
 from agent_logger.catalog.database import open_database
 from agent_logger.catalog.schema import TEXT_INDEX
 from agent_logger.catalog.search import index
@@ -22,7 +22,7 @@ from agent_logger.catalog.search.query import EXAMPLES, read
 from agent_logger.catalog.search.snippets import in_files
 from agent_logger.home.facts import register_log_folder
 from tests.catalog.catalogs import ID, assistant, claude_file, made_anew, tool, user
-from tests.catalog.hostile import TYPED
+from tests.hostile import HOSTILE
 from tests.journal.wire_logs import calls, start
 from tests.journal.wire_logs import write as write_log
 
@@ -90,13 +90,11 @@ QUERIES = [
 
 
 @pytest.mark.parametrize(("typed", "places"), QUERIES)
-def test_words_are_found_where_they_stand(
-    catalog: Catalog, typed: str, places: list[tuple[str, int | None]]
-) -> None:
+def test_queries_find_the_expected_places(catalog: Catalog, typed: str, places: list[tuple[str, int | None]]) -> None:
     assert found(catalog, typed) == places
 
 
-def test_a_hit_is_the_place_to_open_and_the_text_around_the_words(catalog: Catalog) -> None:
+def test_a_hit_has_its_place_a_snippet_and_marked_words(catalog: Catalog) -> None:
     (hit,) = catalog.search('"connection refused"')
     assert (hit.session, hit.title, hit.exchange, hit.turn) == (ONE, "Fix the login timer, please", 1, 0)
     session = catalog.session(hit.session)
@@ -108,20 +106,18 @@ def test_a_hit_is_the_place_to_open_and_the_text_around_the_words(catalog: Catal
     assert [typed.snippet[low:high] for low, high in typed.marks] == ["login", "timer"]
 
 
-@pytest.mark.parametrize(
-    "typed", ["tool:", "timer file:", 'project:""', "agent:", "tool:**", 'file:"', "is:"]
-)
-def test_a_field_that_is_not_said_to_be_anything_is_said_to_be_so(catalog: Catalog, typed: str) -> None:
-    with pytest.raises(ValueError, match=r"^[a-z]+: lacks what it should be, as in [a-z]+:[A-Za-z.-]+$"):
+@pytest.mark.parametrize("typed", ["tool:", "timer file:", 'project:""', "agent:", "tool:**", 'file:"', "is:"])
+def test_a_field_without_a_value_is_an_error_with_an_example(catalog: Catalog, typed: str) -> None:
+    with pytest.raises(ValueError, match=r"^[a-z]+: needs a value, for example [a-z]+:[A-Za-z.-]+$"):
         catalog.search(typed)
 
 
-def test_only_errors_can_be_asked_for_by_what_they_are(catalog: Catalog) -> None:
-    with pytest.raises(ValueError, match="is:warning is not known"):
+def test_an_unknown_value_of_the_is_field_is_an_error(catalog: Catalog) -> None:
+    with pytest.raises(ValueError, match="unknown filter is:warning"):
         catalog.search("is:warning")
 
 
-def test_without_words_a_hit_shows_what_the_tool_was_given(home: Path, catalog: Catalog) -> None:
+def test_a_hit_without_search_words_shows_the_tool_input(home: Path, catalog: Catalog) -> None:
     lines = "def total(cart):\n    return {}\n"
     edit = {
         "file_path": "/p/cart.py",
@@ -155,9 +151,7 @@ UNSPACED = [
 
 
 @pytest.mark.parametrize(("typed", "marked"), UNSPACED)
-def test_words_are_found_where_none_are_spaced(
-    home: Path, catalog: Catalog, typed: str, marked: list[str]
-) -> None:
+def test_words_are_found_in_text_without_spaces(home: Path, catalog: Catalog, typed: str, marked: list[str]) -> None:
     said = "用户登录超时了 (login), サーバーが遅い。 웹서버가 느려요 𠀀 用timer时"
     claude_file(home, ONE, [assistant(30, said, ONE)])
     hits = [hit for hit in catalog.search(typed) if hit.at and hit.at.second == 30]
@@ -165,7 +159,7 @@ def test_words_are_found_where_none_are_spaced(
     assert all(hit.snippet == said for hit in hits)
 
 
-def test_keys_are_neither_found_nor_shown(catalog: Catalog) -> None:
+def test_keys_are_neither_indexed_nor_shown(catalog: Catalog) -> None:
     assert catalog.search("Qz7Qz7*") == catalog.search(KEY) == []
     (hit,) = catalog.search('"the key is"')
     assert "Qz7Qz7" not in hit.snippet
@@ -174,14 +168,14 @@ def test_keys_are_neither_found_nor_shown(catalog: Catalog) -> None:
         assert b"qz7qz7" not in path.read_bytes().lower(), path
 
 
-def test_whatever_is_typed_is_words(catalog: Catalog) -> None:
-    assert len(set(TYPED)) >= 200
+def test_arbitrary_input_is_searched_as_words(catalog: Catalog) -> None:
+    assert len(set(HOSTILE)) >= 200
     every = {(it.session, it.turn, it.kind) for it in _all(catalog)}
-    for typed in TYPED:
+    for typed in HOSTILE:
         try:
             hits = catalog.search(typed, limit=1000)
         except ValueError as error:
-            assert "lacks what it should be" in str(error) or "is not known" in str(error), typed
+            assert "needs a value" in str(error) or "unknown filter" in str(error), typed
             continue
         assert {(it.session, it.turn, it.kind) for it in hits} <= every, typed
         words = [it.strip('"*').lower() for it in read(typed).match if " : " not in it]
@@ -207,7 +201,7 @@ def _text_of(catalog: Catalog, hit: Hit) -> str:
 
 
 @given(st.text())
-def test_a_query_is_always_one_that_the_index_understands(typed: str) -> None:
+def test_a_parsed_query_is_always_valid_for_the_index(typed: str) -> None:
     try:
         asked = read(typed)
     except ValueError as error:
@@ -217,22 +211,18 @@ def test_a_query_is_always_one_that_the_index_understands(typed: str) -> None:
     assert "\0" not in " ".join(asked.match)
 
 
-def test_a_text_that_is_new_is_added_and_the_others_stay(home: Path, catalog: Catalog) -> None:
+def test_a_new_text_is_added_without_indexing_the_others_again(home: Path, catalog: Catalog) -> None:
     catalog.index()
     rows = catalog._text_database().execute("SELECT index_row, hash FROM texts ORDER BY index_row").fetchall()
     claude_file(home, ONE, [assistant(9, "and a zebra", ONE)])
     catalog.refresh()
     assert found(catalog, "zebra") == [("1", 3)]
-    after = (
-        catalog._text_database().execute("SELECT index_row, hash FROM texts ORDER BY index_row").fetchall()
-    )
+    after = catalog._text_database().execute("SELECT index_row, hash FROM texts ORDER BY index_row").fetchall()
     assert after[: len(rows)] == rows
     assert len(after) == len(rows) + 1
 
 
-def test_what_is_gone_is_not_found_and_a_shard_that_is_dead_by_a_fifth_is_made_anew(
-    home: Path, catalog: Catalog
-) -> None:
+def test_deleted_texts_are_not_found_and_their_shard_is_rebuilt(home: Path, catalog: Catalog) -> None:
     assert found(catalog, "host")
     (home / ".claude/projects/-p-other" / f"{TWO}.jsonl").unlink()
     catalog.refresh()
@@ -251,7 +241,7 @@ def test_many_shards_are_searched_as_one(catalog: Catalog, monkeypatch: pytest.M
         assert found(catalog, typed) == places, typed
 
 
-def test_the_newer_of_equals_comes_first(home: Path, catalog: Catalog) -> None:
+def test_newer_hits_come_first_among_equals(home: Path, catalog: Catalog) -> None:
     lines = [assistant(number, "the same zebra", ID.format(9)) for number in (60, 7000, 3600)]
     claude_file(home, ID.format(9), lines)
     times = [hit.at for hit in catalog.search("zebra") if hit.at]
@@ -259,7 +249,7 @@ def test_the_newer_of_equals_comes_first(home: Path, catalog: Catalog) -> None:
     assert times == sorted(times, reverse=True)
 
 
-def test_what_only_the_wire_saw_is_found_too(home: Path, catalog: Catalog) -> None:
+def test_sessions_recorded_only_on_the_wire_are_found(home: Path, catalog: Catalog) -> None:
     write_log(home / "logs" / "anthropic", "log", [start("log"), *calls(1, 2)])
     register_log_folder(catalog.home, home / "logs")
     (hit,) = [it for it in catalog.search("banana") if it.kind == "input"]
@@ -267,12 +257,10 @@ def test_what_only_the_wire_saw_is_found_too(home: Path, catalog: Catalog) -> No
     assert "BANANA" in hit.snippet
 
 
-def test_a_search_says_how_far_it_has_come_and_leaves_what_another_process_does(
-    home: Path, catalog: Catalog
-) -> None:
+def test_coverage_is_reported_and_a_running_indexer_is_not_duplicated(home: Path, catalog: Catalog) -> None:
     catalog.refresh()
     assert catalog.coverage.done == 0 < catalog.coverage.total
-    with background.indexing(catalog.home) as mine:
+    with index_lock.indexing(catalog.home) as mine:
         assert mine
         assert not catalog.index()
         assert catalog.search("timer") == []
@@ -285,7 +273,7 @@ def test_a_search_says_how_far_it_has_come_and_leaves_what_another_process_does(
     assert catalog.coverage.done < catalog.coverage.total
 
 
-def test_the_index_is_filled_by_a_process_of_its_own(catalog: Catalog) -> None:
+def test_the_index_is_filled_by_a_background_process(catalog: Catalog) -> None:
     catalog.refresh()
     assert background.start(catalog.home, None)
     until = time.monotonic() + 60
@@ -294,7 +282,7 @@ def test_the_index_is_filled_by_a_process_of_its_own(catalog: Catalog) -> None:
     assert catalog.coverage.is_whole
 
 
-def test_a_lot_of_time_is_not_spent_at_once(home: Path, catalog: Catalog) -> None:
+def test_indexing_stops_at_its_time_limit(home: Path, catalog: Catalog) -> None:
     for number in range(20, 60):
         claude_file(home, ID.format(number), [assistant(number, "word " * 1000, ID.format(number))])
     catalog.refresh()
@@ -303,7 +291,7 @@ def test_a_lot_of_time_is_not_spent_at_once(home: Path, catalog: Catalog) -> Non
     assert catalog.index()
 
 
-def test_an_index_with_tables_that_nobody_released_is_filled_again(catalog: Catalog) -> None:
+def test_an_index_with_an_unreleased_schema_is_rebuilt(catalog: Catalog) -> None:
     catalog.refresh()
     catalog.close()
     with closing(open_database(catalog.home / "catalog-text.db", TEXT_INDEX)) as database:
@@ -319,7 +307,7 @@ def test_an_index_with_tables_that_nobody_released_is_filled_again(catalog: Cata
     assert catalog._text_database().execute("SELECT id, dead_rows FROM shards").fetchall() == [(1, 0)]
 
 
-def test_lines_are_found_by_their_time_in_whatever_order_they_stand(tmp_path: Path) -> None:
+def test_lines_are_found_by_time_in_sorted_and_unsorted_files(tmp_path: Path) -> None:
     path, numbers = tmp_path / "a.jsonl", [*range(600), 5, 7]
     random.Random(3).shuffle(numbers)
     times = [datetime(2026, 11, 15, tzinfo=UTC) + timedelta(seconds=it) for it in numbers]
@@ -336,9 +324,7 @@ def test_lines_are_found_by_their_time_in_whatever_order_they_stand(tmp_path: Pa
             assert found and found.text.startswith(f"word{number} ")
 
 
-def test_what_a_fork_copied_is_found_once_in_the_session_that_had_it_first(
-    home: Path, catalog: Catalog
-) -> None:
+def test_text_copied_by_a_fork_is_found_once_in_the_original_session(home: Path, catalog: Catalog) -> None:
     first, fork = ID.format(5), ID.format(3)
     said = [user(1, "count the zebras", first), assistant(2, "nine zebras", first)]
     claude_file(home, first, said)
@@ -348,13 +334,11 @@ def test_what_a_fork_copied_is_found_once_in_the_session_that_had_it_first(
         assert hits == {(first, None): (fork,), (first, 0): (fork,), (fork, 1): ()}
         assert [it.snippet for it in asked.search("nine")] == ["nine zebras"]
         assert [it.session for it in asked.search("is:error")] == [ONE]
-    rows = (
-        catalog._text_database().execute("SELECT count(*), count(DISTINCT index_row) FROM texts").fetchone()
-    )
+    rows = catalog._text_database().execute("SELECT count(*), count(DISTINCT index_row) FROM texts").fetchone()
     assert rows[0] - rows[1] == 2
 
 
-def test_what_a_fork_copied_is_found_in_it_when_the_first_is_gone(home: Path, catalog: Catalog) -> None:
+def test_text_copied_by_a_fork_is_found_in_the_fork_after_the_original_is_gone(home: Path, catalog: Catalog) -> None:
     fork = ID.format(3)
     lines = [user(1, "count the zebras", ID.format(4)), assistant(2, "nine zebras", ID.format(4))]
     path = claude_file(home, ID.format(4), lines)
@@ -367,3 +351,27 @@ def test_what_a_fork_copied_is_found_in_it_when_the_first_is_gone(home: Path, ca
     assert (hit.session, hit.forks, hit.snippet) == (fork, (), "nine zebras")
     catalog.remove(fork)
     assert catalog.search("nine") == []
+
+
+def test_a_third_shard_follows_the_second(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the number of texts in each."""
+    for number in range(1, 6):
+        lines = [
+            assistant(10 * number + at, f"zebra {at} " + "word " * 2000, ID.format(number)) for at in range(9 - number)
+        ]
+        claude_file(home, ID.format(number), lines)
+    monkeypatch.setattr(index, "SHARD_TEXT_BYTES", 10)
+    monkeypatch.setattr("agent_logger.catalog.search.search.BATCH_BYTES", 1)
+    with Catalog.open(home / ".agent-logger") as catalog:
+        assert catalog.index()
+        shards = [number for (number,) in catalog._text_database().execute("SELECT id FROM shards ORDER BY id")]
+        assert shards == [1, 2, 3, 4, 5]
+        assert len(catalog.search("zebra", limit=100)) == sum(9 - number for number in range(1, 6))
+
+
+def test_reading_details_reports_how_far_it_has_come(catalog: Catalog) -> None:
+    told: list[tuple[int, int]] = []
+    catalog.refresh()
+    assert catalog.read_details(progress=lambda done, total: told.append((done, total)))
+    assert told and told[-1][0] == told[-1][1] > 0
+    assert not catalog.read_details(progress=lambda done, total: told.append((done, total)))

@@ -15,14 +15,12 @@ from hypothesis import strategies as st
 from msgspec.structs import replace as changed
 
 from agent_logger.logs.wire_log.session import session_of
-from agent_logger.model.records import Chunk, Fork, Record, Request, Response, Rewrite, Timing, WireStart
+from agent_logger.model.records import Chunk, Fork, Identity, Record, Request, Response, Rewrite, Timing, WireStart
 from agent_logger.model.session import Exchange, Session, ToolCall, Usage
 from tests.logs.wire_log.wire_records import Talk, request, response, shuffled, talk, talks, thread, ts
 from tests.providers.captures import Capture
 
-TALKS = pytest.mark.parametrize(
-    "spoken", [pytest.param(it, id=f"{it.name} {it.client_id or ''}") for it in talks()]
-)
+TALKS = pytest.mark.parametrize("spoken", [pytest.param(it, id=f"{it.name} {it.client_id or ''}") for it in talks()])
 START = WireStart(ts=ts(0), provider="anthropic", upstream="api.anthropic.com", session="log")
 
 
@@ -69,7 +67,7 @@ def scripted_tools(call: Capture) -> list[tuple[str, Any]]:
 
 @TALKS
 @pytest.mark.parametrize("rejoined", [True, False], ids=["rejoined", "older"])
-def test_usage_is_the_manifests_truth(spoken: Talk, rejoined: bool) -> None:
+def test_session_usage_matches_the_capture_manifest(spoken: Talk, rejoined: bool) -> None:
     session = session_of(spoken.records(rejoined=rejoined))
     assert usage_of_complete(session) == true_usage(spoken.calls)
     if all(it.complete or it.usage is None for it in session.turns):
@@ -78,7 +76,7 @@ def test_usage_is_the_manifests_truth(spoken: Talk, rejoined: bool) -> None:
 
 @TALKS
 @pytest.mark.parametrize("rejoined", [True, False], ids=["rejoined", "older"])
-def test_tool_calls_are_what_the_scenario_scripted(spoken: Talk, rejoined: bool) -> None:
+def test_tool_calls_match_the_scripted_scenario(spoken: Talk, rejoined: bool) -> None:
     session = session_of(spoken.records(rejoined=rejoined))
     used = [(it.name, it.input) for turn in session.turns if turn.complete for it in turn.tool_calls]
     sides = [call for call in spoken.calls if thread(call) == "side"]
@@ -87,7 +85,7 @@ def test_tool_calls_are_what_the_scenario_scripted(spoken: Talk, rejoined: bool)
 
 
 @TALKS
-def test_every_tool_call_that_was_gone_on_from_has_its_result(spoken: Talk) -> None:
+def test_every_tool_call_before_the_last_turn_has_a_result(spoken: Talk) -> None:
     session = session_of(spoken.records())
     for name in session.threads:
         turns = [it for it in session.turns if it.thread == name and it.complete]
@@ -95,7 +93,7 @@ def test_every_tool_call_that_was_gone_on_from_has_its_result(spoken: Talk) -> N
 
 
 @TALKS
-def test_a_turn_has_what_its_response_said(spoken: Talk) -> None:
+def test_each_turn_matches_its_response(spoken: Talk) -> None:
     session = session_of(spoken.records())
     answered = [it for it in spoken.calls if it.truth["status"] == 200 and it.dialect]
     read = sorted(it.request_id or "" for it in session.turns)
@@ -113,7 +111,7 @@ def test_a_turn_has_what_its_response_said(spoken: Talk) -> None:
 
 
 @TALKS
-def test_calls_that_are_open_at_once_are_told_apart(spoken: Talk) -> None:
+def test_concurrent_calls_are_kept_apart(spoken: Talk) -> None:
     """All but the tool results, which in truth come behind the answer that asks for them."""
     apart, at_once = session_of(spoken.records()), session_of(shuffled(spoken.records()))
     assert [it.request_id for it in at_once.turns] == [it.request_id for it in apart.turns]
@@ -141,14 +139,14 @@ EXCHANGES = [
 
 
 @pytest.mark.parametrize(("name", "prompts"), EXCHANGES, ids=[name for name, _ in EXCHANGES])
-def test_an_exchange_begins_with_what_a_person_typed(name: str, prompts: list[str]) -> None:
+def test_an_exchange_starts_with_the_user_prompt(name: str, prompts: list[str]) -> None:
     session = session_of(talk(name).records())
     assert inputs(session) == prompts
     assert [it.number for it in session.exchanges] == list(range(1, len(prompts) + 1))
     assert session.title == prompts[0]
 
 
-def test_the_session_is_the_clients() -> None:
+def test_session_metadata_comes_from_the_client() -> None:
     session = session_of(talk("2.1.325/tools_stream").records())
     assert session.id == talk("2.1.325/tools_stream").client_id
     assert (session.agent, session.parent) == ("claude-cli", None)
@@ -160,32 +158,30 @@ def test_the_session_is_the_clients() -> None:
     assert session.files == ["/home/user/project/poem.md"]
 
 
-def test_the_turns_of_sub_agents_stand_in_the_exchange_that_waits_for_them() -> None:
+def test_sub_agent_turns_belong_to_the_exchange_that_started_them() -> None:
     session = session_of(talk("2.1.325/subagents").records())
     [exchange] = session.exchanges
     assert [it.thread.partition(":")[0] for it in exchange.turns] == ["main", *["agent"] * 4, "main"]
     assert len(session.threads) == 3
     delegated = [it for it in session.tool_calls if it.kind == "agent"]
-    assert [(it.thread, "Subagent hand-back" in (it.result or "")) for it in delegated] == [
-        ("main", True)
-    ] * 2
+    assert [(it.thread, "Subagent hand-back" in (it.result or "")) for it in delegated] == [("main", True)] * 2
     assert {it.thread for it in session.tool_calls if it.kind != "agent"} == set(session.threads) - {"main"}
 
 
-def test_side_calls_stand_outside_every_exchange() -> None:
+def test_side_calls_belong_to_no_exchange() -> None:
     session = session_of(talk("2.1.4/tools_stream").records())
     assert [len(it.turns) for it in session.exchanges] == [4]
     assert {it.thread for it in session.side_turns} == {"side"}
     assert len(session.side_turns) == 4
 
 
-def test_a_tool_call_lasts_from_the_answer_to_the_next_request() -> None:
+def test_a_tool_call_lasts_from_the_response_to_the_next_request() -> None:
     call = session_of(talk("2.1.325/tools_stream").records()).tool_calls[0]
     assert str(call.started)[17:] == "01.500000+00:00"
     assert str(call.ended)[17:] == "02+00:00"
 
 
-def test_a_tool_that_failed_is_told() -> None:
+def test_a_failed_tool_call_is_marked_as_an_error() -> None:
     calls = session_of(talk("2.1.325/tools_stream").records()).tool_calls
     assert [(it.name, it.is_error) for it in calls] == [
         ("Write", False),
@@ -195,7 +191,7 @@ def test_a_tool_that_failed_is_told() -> None:
     ]
 
 
-def test_geminis_tool_calls_have_no_id_and_get_their_results_once() -> None:
+def test_gemini_tool_calls_without_ids_get_their_results_once() -> None:
     [call] = session_of(talk("gemini-cli/0.61.0/exec_resume").records()).tool_calls
     assert (call.name, call.result) == ("list_directory", "Directory /home/user/project is empty.")
 
@@ -203,19 +199,17 @@ def test_geminis_tool_calls_have_no_id_and_get_their_results_once() -> None:
 # ---------------------------------------------------------------- attempts that came to nothing
 
 
-def test_an_attempt_that_was_cut_and_made_again_counts_as_far_as_it_was_told() -> None:
+def test_a_retried_cut_attempt_counts_the_usage_reported_before_the_cut() -> None:
     """As the client counts it: its result says $0.002."""
     session = session_of(talk("disconnect_midstream").records())
     [exchange] = session.exchanges
     assert [(it.complete, it.usage is None) for it in exchange.turns] == [(False, False), (True, False)]
-    assert session.usage == Usage(
-        input_tokens=20, output_tokens=26, cache_read_tokens=2000, cache_write_tokens=200
-    )
+    assert session.usage == Usage(input_tokens=20, output_tokens=26, cache_read_tokens=2000, cache_write_tokens=200)
     assert session.cost.usd == 0.002
     assert (exchange.complete, exchange.end_reason) == (True, "result")
 
 
-def test_an_error_within_a_stream_cuts_the_turn_and_is_not_billed() -> None:
+def test_a_turn_ended_by_an_error_event_is_incomplete_and_not_billed() -> None:
     """As the client counts it: its result says $0.00124."""
     session = session_of(talk("sse_error_event").records())
     assert [(it.complete, it.error, it.is_billed) for it in session.turns] == [
@@ -226,7 +220,7 @@ def test_an_error_within_a_stream_cuts_the_turn_and_is_not_billed() -> None:
     assert session.cost.usd == 0.00124
 
 
-def test_a_cut_that_told_no_usage_is_billed_and_nobody_knows_how_much() -> None:
+def test_a_cut_turn_without_usage_is_billed_at_an_unknown_cost() -> None:
     talking = Conversation()
     talking.ask(text("hello"))
     talking.answer(text("h"), stop=None, usage=msgspec.UNSET, complete=False, reason="client_gone")
@@ -239,7 +233,7 @@ def test_a_cut_that_told_no_usage_is_billed_and_nobody_knows_how_much() -> None:
     assert talking.session.cost.unpriced == 2  # the second has a usage, and no price
 
 
-def test_a_cut_before_the_first_word_is_a_turn_too() -> None:
+def test_a_response_cut_before_any_content_is_a_turn() -> None:
     talking = Conversation()
     talking.ask(text("hello"))
     talking.answer(stop=None, usage=msgspec.UNSET, complete=False, reason="client_gone")
@@ -247,22 +241,19 @@ def test_a_cut_before_the_first_word_is_a_turn_too() -> None:
     assert (turn.complete, list(turn.blocks), turn.is_billed) == (False, [], True)
 
 
-def test_attempts_without_a_message_are_no_turns() -> None:
+def test_attempts_without_a_message_are_not_turns() -> None:
     session = session_of(talk("retry_then_ok").records())
     assert [len(it.turns) for it in session.exchanges] == [1]
     failed = session_of(talk("2.1.325/api_error_529").records())
     assert [(it.turns, it.complete, it.end_reason) for it in failed.exchanges] == [([], False, "failed")]
 
 
-def test_attempts_that_the_log_does_not_link_are_one_exchange_too() -> None:
-    records = [
-        changed(it, retry_of=None) if isinstance(it, Request) else it
-        for it in talk("api_error_400").records()
-    ]
+def test_retries_without_a_retry_link_are_one_exchange() -> None:
+    records = [changed(it, retry_of=None) if isinstance(it, Request) else it for it in talk("api_error_400").records()]
     assert inputs(session_of(records)) == ["Say hello"]
 
 
-def test_what_was_cut_and_not_tried_again_counts_as_far_as_it_was_told() -> None:
+def test_a_cut_attempt_without_a_retry_counts_its_reported_usage() -> None:
     session = session_of(talk("sigint").records())
     assert [it.complete for it in session.turns] == [True, False]
     assert session.usage.output_tokens == 21
@@ -353,19 +344,17 @@ def last(session: Session) -> Exchange:
     return session.exchanges[-1]
 
 
-def test_a_request_without_an_answer_is_in_flight() -> None:
+def test_a_request_without_a_response_is_in_flight() -> None:
     talking = Conversation()
     talking.ask(text("hello"))
     session = talking.session
-    assert [(it.user_input, it.complete, it.end_reason) for it in session.exchanges] == [
-        ("hello", False, None)
-    ]
+    assert [(it.user_input, it.complete, it.end_reason) for it in session.exchanges] == [("hello", False, None)]
     assert session.turns == []
     talking.answer(text("hi"))
     assert [(it.complete, it.end_reason) for it in talking.session.exchanges] == [(True, "result")]
 
 
-def test_an_exchange_goes_on_while_a_tool_runs() -> None:
+def test_an_exchange_is_incomplete_while_a_tool_runs() -> None:
     talking = Conversation()
     talking.ask(text("list"))
     talking.answer(used("t1"), stop="tool_use")
@@ -375,13 +364,11 @@ def test_an_exchange_goes_on_while_a_tool_runs() -> None:
     assert (last(talking.session).complete, len(talking.session.exchanges)) == (True, 1)
 
 
-def test_an_exchange_that_the_next_input_ended_did_not_complete() -> None:
+def test_an_exchange_interrupted_by_the_next_input_is_incomplete() -> None:
     talking = Conversation()
     talking.ask(text("list"))
     talking.answer(used("t1"), stop="tool_use")
-    talking.ask(
-        came("t1", "rejected", is_error=True), text("[Request interrupted by user for tool use]"), text("no")
-    )
+    talking.ask(came("t1", "rejected", is_error=True), text("[Request interrupted by user for tool use]"), text("no"))
     talking.answer(text("sorry"))
     session = talking.session
     assert (inputs(session), ends(session)) == (["list", "no"], ["input", "result"])
@@ -397,7 +384,7 @@ BESIDE = [
 
 
 @pytest.mark.parametrize("beside", BESIDE)
-def test_texts_of_the_client_begin_nothing(beside: str) -> None:
+def test_client_generated_texts_start_no_exchange(beside: str) -> None:
     talking = Conversation()
     talking.ask(text("list"))
     talking.answer(used("t1"), stop="tool_use")
@@ -407,7 +394,7 @@ def test_texts_of_the_client_begin_nothing(beside: str) -> None:
     assert inputs(talking.session) == ["list"]
 
 
-def test_texts_beside_a_result_are_the_clients() -> None:
+def test_texts_beside_a_tool_result_start_no_exchange() -> None:
     talking = Conversation()
     talking.ask(text("list"))
     talking.answer(used("t1"), stop="tool_use")
@@ -415,7 +402,7 @@ def test_texts_beside_a_result_are_the_clients() -> None:
     assert inputs(talking.session) == ["list"]
 
 
-def test_what_was_typed_before_a_tool_came_back_begins_nothing() -> None:
+def test_input_typed_while_a_tool_runs_starts_no_exchange() -> None:
     talking = Conversation()
     talking.ask(text("list"))
     talking.answer(used("t1"), stop="tool_use")
@@ -432,7 +419,7 @@ def test_what_was_typed_before_a_tool_came_back_begins_nothing() -> None:
         (None, "You are performing a CONTEXT CHECKPOINT COMPACTION. Create a handoff summary."),
     ],
 )
-def test_a_summary_that_the_client_asks_for_begins_nothing(kind: str | None, said: str) -> None:
+def test_a_compaction_request_starts_no_exchange(kind: str | None, said: str) -> None:
     talking = Conversation()
     talking.ask(text("list"))
     talking.answer(text("done"))
@@ -441,7 +428,7 @@ def test_a_summary_that_the_client_asks_for_begins_nothing(kind: str | None, sai
     assert inputs(talking.session) == ["list"]
 
 
-def test_a_result_that_is_sent_again_is_there_once() -> None:
+def test_a_repeated_tool_result_is_listed_once() -> None:
     talking = Conversation()
     talking.ask(text("list"))
     talking.answer(used("t1"), stop="tool_use")
@@ -450,19 +437,19 @@ def test_a_result_that_is_sent_again_is_there_once() -> None:
     assert [it.kind for it in talking.session.turns[0].blocks] == ["tool_use", "tool_result"]
 
 
-def test_a_person_may_speak_of_a_reminder() -> None:
+def test_a_reminder_tag_inside_the_user_text_is_preserved() -> None:
     talking = Conversation()
     talking.ask(text("<system-reminder>x</system-reminder>what is a <system-reminder> for?"))
     assert inputs(talking.session) == ["what is a <system-reminder> for?"]
 
 
-def test_an_image_alone_is_an_input() -> None:
+def test_an_image_without_text_is_a_user_input() -> None:
     talking = Conversation()
     talking.ask({"type": "image", "source": {"type": "base64", "data": "AA=="}})
     assert inputs(talking.session) == ["[image]"]
 
 
-def test_a_history_that_is_sent_again_adds_nothing() -> None:
+def test_a_resent_history_adds_no_turns_or_usage() -> None:
     talking = Conversation()
     talking.ask(text("list"))
     talking.answer(used("t1"), stop="tool_use")
@@ -477,7 +464,7 @@ def test_a_history_that_is_sent_again_adds_nothing() -> None:
     assert [len(it.turns) for it in session.exchanges] == [2, 1, 1, 1]
 
 
-def test_ids_of_tool_calls_that_a_server_uses_again_have_a_result_each() -> None:
+def test_tool_calls_with_a_reused_id_each_get_their_own_result() -> None:
     talking = Conversation()
     talking.ask(text("list"))
     for number in range(3):
@@ -486,7 +473,7 @@ def test_ids_of_tool_calls_that_a_server_uses_again_have_a_result_each() -> None
     assert [it.result for it in talking.session.tool_calls] == ["0", "1", "2"]
 
 
-def test_a_result_is_found_behind_what_the_client_says_in_the_models_name() -> None:
+def test_a_tool_result_before_a_synthetic_assistant_message_is_found() -> None:
     """Claude Code does so when it goes on with a session that was killed while a tool ran."""
     talking = Conversation()
     talking.ask(text("list"))
@@ -499,7 +486,7 @@ def test_a_result_is_found_behind_what_the_client_says_in_the_models_name() -> N
     assert [it.result for it in session.tool_calls] == ["killed"]
 
 
-def test_a_rewritten_history_goes_on_with_the_same_exchange() -> None:
+def test_an_exchange_continues_after_a_history_rewrite() -> None:
     talking = Conversation()
     talking.ask(text("list"))
     talking.answer(used("t1"), stop="tool_use")
@@ -517,7 +504,7 @@ def test_a_rewritten_history_goes_on_with_the_same_exchange() -> None:
     assert [it.at for it in session.compactions] == [datetime.fromisoformat(ts(3))]
 
 
-def test_a_log_that_begins_within_an_exchange_finds_its_input_in_the_history() -> None:
+def test_a_log_that_starts_within_an_exchange_takes_its_input_from_the_history() -> None:
     talking = Conversation()
     talking.messages = [
         {"role": "user", "content": "list"},
@@ -528,7 +515,7 @@ def test_a_log_that_begins_within_an_exchange_finds_its_input_in_the_history() -
     assert inputs(talking.session) == ["list"]
 
 
-def test_tools_that_the_provider_runs_have_their_result_in_the_answer() -> None:
+def test_server_side_tools_have_their_results_in_the_response() -> None:
     talking = Conversation()
     talking.ask(text("search"))
     searched = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "x"}}
@@ -543,7 +530,7 @@ def test_tools_that_the_provider_runs_have_their_result_in_the_answer() -> None:
     assert last(talking.session).complete
 
 
-def test_blocks_that_nobody_knows_are_kept() -> None:
+def test_unknown_blocks_are_preserved() -> None:
     talking = Conversation()
     talking.ask(text("draw"))
     talking.answer({"type": "hologram", "data": 1}, {"type": "thinking", "thinking": "hm"})
@@ -555,9 +542,7 @@ def test_blocks_that_nobody_knows_are_kept() -> None:
 def test_compressed_bodies_are_read() -> None:
     talking = Conversation()
     body = gzip.compress(json.dumps({"messages": [{"role": "user", "content": "hello"}]}).encode())
-    talking.ask(
-        body=base64.b64encode(body).decode(), body_encoding="base64", headers={"Content-Encoding": "gzip"}
-    )
+    talking.ask(body=base64.b64encode(body).decode(), body_encoding="base64", headers={"Content-Encoding": "gzip"})
     message = {"type": "message", "content": [text("hi")], "stop_reason": "end_turn"}
     packed = gzip.compress(json.dumps(message).encode())
     talking.answer(
@@ -570,17 +555,15 @@ def test_compressed_bodies_are_read() -> None:
     assert (exchange.user_input, exchange.turns[0].blocks[0].text) == ("hello", "hi")
 
 
-def test_what_redaction_stored_decoded_is_not_decoded_again() -> None:
+def test_a_recoded_body_is_not_decoded_again() -> None:
     talking = Conversation()
     talking.ask(text("hello"), headers={"content-encoding": "gzip"}, recoded=True)
     assert inputs(talking.session) == ["hello"]
 
 
-def test_the_messages_of_a_websocket_are_read_one_by_one() -> None:
+def test_websocket_messages_are_read_as_stream_events() -> None:
     capture = next(it for it in talk("codex/0.166.0/exec_resume").calls)
-    events = [
-        line.removeprefix("data: ") for line in capture.body.decode().split("\n") if line.startswith("data:")
-    ]
+    events = [line.removeprefix("data: ") for line in capture.body.decode().split("\n") if line.startswith("data:")]
     asked = request(capture, 1, transport="websocket")
     told = response(capture, 1, rejoined=False, chunks=[Chunk(delta_ms=0, raw=event) for event in events])
     session = session_of([asked, told])
@@ -588,7 +571,7 @@ def test_the_messages_of_a_websocket_are_read_one_by_one() -> None:
     assert session.turns[0].complete
 
 
-def test_short_ids_that_a_server_uses_again_count_per_call() -> None:
+def test_responses_with_a_reused_message_id_count_separately() -> None:
     talking = Conversation()
     for _ in range(3):
         talking.ask(text("again"))
@@ -596,7 +579,7 @@ def test_short_ids_that_a_server_uses_again_count_per_call() -> None:
     assert talking.session.usage.output_tokens == 30
 
 
-def test_a_branch_names_its_parent() -> None:
+def test_a_fork_record_sets_the_session_parent() -> None:
     fork = Fork(ts=ts(0), from_seq=1, parent_session="parent", reason="message_history_diverged")
     assert session_of([START, fork]).parent == "parent"
 
@@ -606,9 +589,7 @@ def test_a_branch_names_its_parent() -> None:
 
 def spoken_in(path: str, asked: Any, message: Any, **more: Any) -> Session:
     start = changed(START, provider="any")
-    call = Request(
-        ts=ts(1), seq=1, method="POST", path=path, headers={}, body=json.dumps(asked), fingerprint=None
-    )
+    call = Request(ts=ts(1), seq=1, method="POST", path=path, headers={}, body=json.dumps(asked), fingerprint=None)
     told = Response(
         ts=ts(2),
         seq=1,
@@ -626,7 +607,7 @@ def tools(session: Session) -> list[tuple[str | None, Any, str | None]]:
     return [(it.name, it.input, it.result) for it in session.tool_calls]
 
 
-def test_chat_messages_have_thoughts_parts_and_broken_arguments() -> None:
+def test_chat_messages_may_have_reasoning_content_parts_and_broken_arguments() -> None:
     message = {
         "role": "assistant",
         "reasoning_content": "hm",
@@ -639,7 +620,7 @@ def test_chat_messages_have_thoughts_parts_and_broken_arguments() -> None:
     assert tools(session) == [("ls", '{"cut', None)]
 
 
-def test_items_of_the_responses_api_have_the_results_of_the_providers_tools() -> None:
+def test_responses_api_items_include_results_of_server_side_tools() -> None:
     output = [
         {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]},
         {"type": "web_search_call", "id": "ws1", "action": {"query": "x"}, "status": "completed"},
@@ -659,7 +640,7 @@ def test_items_of_the_responses_api_have_the_results_of_the_providers_tools() ->
     ]
 
 
-def test_a_response_that_failed_is_no_turn() -> None:
+def test_a_failed_response_is_not_a_turn() -> None:
     talking = Conversation()
     asked = changed(talking.ask(), path="/v1/responses", body='{"input":"hi"}')
     told = changed(
@@ -672,7 +653,7 @@ def test_a_response_that_failed_is_no_turn() -> None:
     assert (session.turns, ends(session)) == ([], ["failed"])
 
 
-def test_parts_of_gemini_are_thoughts_images_and_calls_in_order() -> None:
+def test_gemini_parts_become_thinking_image_and_tool_use_blocks_in_order() -> None:
     parts = [
         {"text": "hm", "thought": True},
         {"inlineData": {"mimeType": "image/png", "data": ""}},
@@ -686,7 +667,7 @@ def test_parts_of_gemini_are_thoughts_images_and_calls_in_order() -> None:
     assert len({it.id for it in session.tool_calls}) == 2
 
 
-def test_geminis_results_go_to_the_calls_of_their_name_in_order() -> None:
+def test_gemini_results_are_matched_to_calls_by_name_and_order() -> None:
     path = "/v1beta/models/gemini:generateContent"
     calls: list[Any] = [{"functionCall": {"name": name, "args": {}}} for name in ("ls", "cat", "ls")]
     results = [
@@ -710,7 +691,7 @@ def test_geminis_results_go_to_the_calls_of_their_name_in_order() -> None:
 # ---------------------------------------------------------------- hostile logs
 
 
-def test_an_answer_whose_request_is_lost_counts_and_stands_outside() -> None:
+def test_a_response_without_a_request_is_a_counted_side_turn() -> None:
     talking = Conversation()
     talking.ask(text("hello"))
     talking.answer(text("hi"))
@@ -719,7 +700,7 @@ def test_an_answer_whose_request_is_lost_counts_and_stands_outside() -> None:
     assert session.usage.output_tokens == 10
 
 
-def test_a_log_without_its_start_has_the_name_it_is_given() -> None:
+def test_a_log_without_a_session_start_uses_the_given_id() -> None:
     talking = Conversation()
     talking.ask(text("hello"))
     session = session_of(talking.records[1:], "20261115-084532-a7f3")
@@ -755,13 +736,8 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner | WORDS, max_size=5),
     max_leaves=12,
 )
-PATHS = st.sampled_from(
-    ["/v1/messages", "/v1/chat/completions", "/v1/responses", "/m:generateContent", "/x", ""]
-)
-BODIES = (
-    st.fixed_dictionaries({"messages": VALUES, "input": VALUES, "contents": VALUES}).map(json.dumps)
-    | st.text()
-)
+PATHS = st.sampled_from(["/v1/messages", "/v1/chat/completions", "/v1/responses", "/m:generateContent", "/x", ""])
+BODIES = st.fixed_dictionaries({"messages": VALUES, "input": VALUES, "contents": VALUES}).map(json.dumps) | st.text()
 REQUESTS = st.builds(
     Request,
     ts=st.sampled_from([ts(1), "2026-01-01T00:00:00", "", "9999-99-99"]),
@@ -799,14 +775,21 @@ OTHERS = st.sampled_from(
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.one_of(REQUESTS, RESPONSES, OTHERS, st.just(object())), max_size=8))
-def test_no_log_makes_it_raise(records: list[Any]) -> None:
+def test_session_of_never_raises(records: list[Any]) -> None:
     session = session_of(records)
     assert session.usage.output_tokens >= 0
     assert all(isinstance(it, ToolCall) for it in session.tool_calls)
 
 
-def test_whatever_is_cut_out_of_a_real_log_makes_it_a_smaller_one() -> None:
+def test_removing_any_record_never_increases_usage() -> None:
     records = replace(talk("2.1.325/tools_stream")).records()
     whole = session_of(records).usage.output_tokens
     for at in range(len(records)):
         assert session_of(records[:at] + records[at + 1 :]).usage.output_tokens <= whole
+
+
+@pytest.mark.parametrize(("confidence", "name"), [("certain", "c"), ("likely", "c"), ("ambiguous", "log")])
+def test_a_name_that_several_sessions_have_is_not_the_id_of_the_session(confidence: str, name: str) -> None:
+    identity = Identity(id="c", source="prompt_cache_key", confidence=confidence)
+    start = WireStart(ts=ts(0), provider="openai", upstream="api.openai.com", session="log", identity=identity)
+    assert session_of([start]).id == name

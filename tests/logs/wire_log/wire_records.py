@@ -92,9 +92,7 @@ def request(call: Capture, seq: int, **more: Any) -> Request:
 def response(call: Capture, seq: int, *, rejoined: bool = True, **more: Any) -> Response:
     text = call.body.decode()
     pieces = [text[at : at + STREAM_PIECE] for at in range(0, len(text), STREAM_PIECE)]
-    body: dict[str, Any] = (
-        {"chunks": [Chunk(delta_ms=0, raw=it) for it in pieces]} if call.streamed else {"body": text}
-    )
+    body: dict[str, Any] = {"chunks": [Chunk(delta_ms=0, raw=it) for it in pieces]} if call.streamed else {"body": text}
     if rejoined and call.dialect:
         body |= told(call)
     return Response(

@@ -59,7 +59,7 @@ HIDING = {
 
 
 @pytest.mark.parametrize("place", HIDING)
-def test_a_credential_in_the_command_line_is_hidden_and_known(place: str) -> None:
+def test_a_credential_in_the_command_line_is_hidden_and_collected(place: str) -> None:
     words, shown = HIDING[place]
     given = ["agent", *(word.format(SECRET) for word in words)]
     assert hidden_arguments(given) == ["agent", *shown]
@@ -83,9 +83,7 @@ LONG = "jD4bQ9xW2kV7nP5cT8"
         (['{"pin_token": 48151623}'], ['{"pin_token": [redacted]}']),
     ],
 )
-def test_what_looks_like_a_secret_beside_the_name_of_one_is_hidden(
-    words: list[str], shown: list[str]
-) -> None:
+def test_a_secret_looking_value_next_to_a_credential_name_is_hidden(words: list[str], shown: list[str]) -> None:
     assert hidden_arguments(words) == shown
     assert len(argument_credentials(words)) == 1
 
@@ -106,16 +104,16 @@ READABLE = [
 
 
 @pytest.mark.parametrize("words", READABLE, ids=range(len(READABLE)))
-def test_what_names_no_credential_stays_readable(words: list[str]) -> None:
+def test_arguments_without_credential_names_stay_readable(words: list[str]) -> None:
     assert hidden_arguments(words) == words
     assert argument_credentials(words) == []
 
 
-def test_a_prompt_behind_an_option_that_seems_to_take_a_secret_is_not_looked_for_elsewhere() -> None:
+def test_a_prompt_after_an_auth_option_is_not_collected_as_a_credential() -> None:
     assert argument_credentials(["agent", "--auth", "Fix the login page"]) == []
 
 
-def test_credentials_of_the_environment_are_known_and_paths_counts_and_folders_are_none() -> None:
+def test_environment_credentials_exclude_paths_counts_and_folders() -> None:
     account = json.dumps(
         {"type": "service_account", "id": "a1B2c3D4e5F6g7H8i9", "uri": "https://accounts.example.com/a"}
     )

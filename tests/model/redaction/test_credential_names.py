@@ -38,12 +38,12 @@ HIDDEN, READABLE = _HIDDEN.split(), _READABLE.split()
 
 @pytest.mark.parametrize("spell", [str, str.lower, str.upper], ids=["as written", "lower", "upper"])
 @pytest.mark.parametrize("name", HIDDEN)
-def test_the_value_of_a_credential_is_hidden(name: str, spell: Callable[[str], str]) -> None:
+def test_credential_names_are_recognized_in_any_case(name: str, spell: Callable[[str], str]) -> None:
     assert is_credential_name(spell(name).encode())
 
 
 @pytest.mark.parametrize("name", READABLE)
-def test_the_value_of_anything_else_stays_readable(name: str) -> None:
+def test_other_names_are_not_credential_names(name: str) -> None:
     assert not is_credential_name(name.encode())
     assert not is_credential_name(name.lower().encode())
 
@@ -52,12 +52,12 @@ def test_the_value_of_anything_else_stays_readable(name: str) -> None:
     st.sampled_from(["x-api-key", "authorization", "x-auth-token", "apikey", "set-cookie"]),
     st.integers(0, 1 << 15),
 )
-def test_a_name_is_the_same_however_it_is_spelled(name: str, capitals: int) -> None:
+def test_credential_names_are_recognized_in_mixed_case(name: str, capitals: int) -> None:
     spelled = "".join(it.upper() if capitals >> at & 1 else it for at, it in enumerate(name))
     assert is_credential_name(spelled.encode())
 
 
 @given(st.text("abcdefgikmnoprstuwyzACKTS-_. ", max_size=40))
-def test_every_name_of_a_credential_has_one_of_the_words_that_are_looked_for_first(name: str) -> None:
+def test_every_credential_name_contains_a_prefilter_word(name: str) -> None:
     if is_credential_name(name.encode()):
         assert any(word in name.lower().encode() for word in WORDS)

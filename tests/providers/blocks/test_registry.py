@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from agent_logger.model.session import Block
 from agent_logger.providers.blocks.registry import answer_blocks, by_of, message_blocks, message_content
 from agent_logger.providers.registry import ANTHROPIC, CHAT, GEMINI, OLLAMA, RESPONSES, Dialect
-from tests.agents.foreign import ODD
+from tests.hostile import ODD_VALUES
 
 
 def short(blocks: list[Block]) -> list[str]:
@@ -69,12 +69,8 @@ ANSWERED = [
         ["tool_use f{'a': 1}", "tool_use gx", "tool_use None"],
         id="calls of tools",
     ),
-    pytest.param(
-        CHAT, chat(function_call={"name": "f", "arguments": "{"}), ["tool_use f{"], id="before tools"
-    ),
-    pytest.param(
-        OLLAMA, chat(thinking="So.", content="Hi"), ["thinking So.", "text Hi"], id="Ollama's thought"
-    ),
+    pytest.param(CHAT, chat(function_call={"name": "f", "arguments": "{"}), ["tool_use f{"], id="before tools"),
+    pytest.param(OLLAMA, chat(thinking="So.", content="Hi"), ["thinking So.", "text Hi"], id="Ollama's thought"),
     pytest.param(
         RESPONSES,
         {
@@ -110,14 +106,12 @@ ANSWERED = [
 
 
 @pytest.mark.parametrize(("dialect", "message", "blocks"), ANSWERED)
-def test_what_a_model_answered(dialect: Dialect, message: dict[str, Any], blocks: list[str]) -> None:
+def test_model_answers_are_converted_to_blocks(dialect: Dialect, message: dict[str, Any], blocks: list[str]) -> None:
     assert short(answer_blocks(dialect, message)) == blocks
 
 
 SENT = [
-    pytest.param(
-        CHAT, {"role": "tool", "tool_call_id": "c", "content": "out"}, ["tool_result out"], id="a result"
-    ),
+    pytest.param(CHAT, {"role": "tool", "tool_call_id": "c", "content": "out"}, ["tool_result out"], id="a result"),
     pytest.param(CHAT, {"role": "system", "content": "Be kind."}, ["text Be kind."], id="instructions"),
     pytest.param(CHAT, chat(content="Hi"), ["text Hi"], id="the model's own words"),
     pytest.param(
@@ -126,9 +120,7 @@ SENT = [
         ["tool_result fout"],
         id="Ollama's result",
     ),
-    pytest.param(
-        RESPONSES, {"type": "function_call", "name": "f", "arguments": "{}"}, ["tool_use f{}"], id="a call"
-    ),
+    pytest.param(RESPONSES, {"type": "function_call", "name": "f", "arguments": "{}"}, ["tool_use f{}"], id="a call"),
     pytest.param(
         RESPONSES,
         {"type": "function_call_output", "output": '{"output":"no","metadata":{"exit_code":2}}'},
@@ -151,7 +143,7 @@ SENT = [
 
 
 @pytest.mark.parametrize(("dialect", "message", "blocks"), SENT)
-def test_what_a_client_sends_back(dialect: Dialect, message: dict[str, Any], blocks: list[str]) -> None:
+def test_client_messages_are_converted_to_blocks(dialect: Dialect, message: dict[str, Any], blocks: list[str]) -> None:
     assert short(message_blocks(dialect, message)) == blocks
 
 
@@ -159,13 +151,13 @@ def test_what_a_client_sends_back(dialect: Dialect, message: dict[str, Any], blo
     st.sampled_from([(it.values[0], it.values[1]) for it in (*ANSWERED, *SENT)]),
     st.data(),
 )
-def test_one_odd_value_costs_no_more_than_itself(
+def test_a_malformed_value_does_not_affect_other_blocks(
     case: tuple[Dialect, dict[str, Any]], data: st.DataObject
 ) -> None:
     """Nothing is raised, and what stands beside it is told as before."""
     dialect, message = case
     name = data.draw(st.sampled_from(["content", "parts", "output", "tool_calls", "extra"]))
-    odd = {**message, name: data.draw(st.sampled_from(ODD))}
+    odd = {**message, name: data.draw(st.sampled_from(ODD_VALUES))}
     before = short(answer_blocks(dialect, message))
     if name == "extra":
         assert short(answer_blocks(dialect, odd)) == before

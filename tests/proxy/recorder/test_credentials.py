@@ -14,6 +14,7 @@ from agent_logger.proxy.recorder.child import RecorderChild
 from agent_logger.proxy.recorder.pipe import Pipe, message
 from agent_logger.proxy.recorder_process import Recorder
 from agent_logger.proxy.relay.masks import Credentials, Masker
+from agent_logger.proxy.spool.folder import spool_folder
 from agent_logger.proxy.spool.frames import (
     REMEMBERED,
     CallEnd,
@@ -25,7 +26,7 @@ from agent_logger.proxy.spool.frames import (
     ResponseHead,
 )
 from agent_logger.proxy.spool.segments import SegmentStart, SpoolFollower
-from agent_logger.proxy.spool.spool import Spool, spool_folder
+from agent_logger.proxy.spool.spool import Spool
 from tests.proxy.process import wait_until
 from tests.proxy.spooling import KEY, PATH, Relay, every_byte_under, logged, now, request_head, response_bytes
 from tests.pulse import Pulse
@@ -74,10 +75,10 @@ def body_of(number: int) -> bytes:
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("calls", [MANY, pytest.param(CALLS, marks=pytest.mark.long)])
-def test_thousands_of_cookies_are_masked_and_most_of_them_forgotten(tmp_path: Path, calls: int) -> None:
+def test_thousands_of_cookies_are_masked_with_bounded_memory(tmp_path: Path, calls: int) -> None:
     log_dir, home = tmp_path / "logs", tmp_path / "home"
     recorder = Recorder(log_dir, home)
-    spool = Spool(spool_folder(log_dir), tell=recorder.send)
+    spool = Spool(spool_folder(log_dir), send_credential=recorder.send)
     talk = Talk(spool)
     first, kept = talk.begin()
     for _ in range(calls):
@@ -87,12 +88,12 @@ def test_thousands_of_cookies_are_masked_and_most_of_them_forgotten(tmp_path: Pa
             while spool.status().waiting_bytes > 8 << 20:
                 time.sleep(0.01)
     talk.end(first, kept, cookie_of(first), body_of(first))
-    assert len(spool._credentials) <= REMEMBERED
+    assert len(spool._credentials._numbers) <= REMEMBERED
     assert sum(map(len, recorder._credentials.values())) <= 2 * REMEMBERED
     assert len(talk.credentials._in_lines) <= REMEMBERED
     assert spool.close(30)
     assert recorder.stop(120)
-    assert spool.dropped_frames == 0
+    assert spool.status().dropped_frames == 0
 
     for path, data in every_byte_under(log_dir):
         assert b"QZcookie" not in data, path
@@ -109,13 +110,11 @@ def test_thousands_of_cookies_are_masked_and_most_of_them_forgotten(tmp_path: Pa
     assert last.complete
 
 
-def test_a_credential_that_comes_too_late_for_its_head_is_not_put_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_credential_that_arrives_too_late_stays_redacted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The redaction of that call does not know it."""
     monkeypatch.setattr(pipe_module, "CREDENTIAL_SECONDS", 0.05)
     tells: list[CredentialFrame] = []
-    spool = Spool(spool_folder(tmp_path / "logs"), tell=tells.append)
+    spool = Spool(spool_folder(tmp_path / "logs"), send_credential=tells.append)
     talk = Talk(spool)
     number, masker = talk.begin()
     ours, theirs = os.pipe()
@@ -124,7 +123,7 @@ def test_a_credential_that_comes_too_late_for_its_head_is_not_put_back(
     running.start()
     try:
         talk.answer(number, masker, cookie_of(number), body_of(number) + KEY)
-        wait_until(lambda: not child.pipe._of(spool.relay).is_to_come(tells[-1].index))  # it was given up
+        wait_until(lambda: not child.pipe._relays[spool.relay].may_arrive(tells[-1].index))  # it was given up
         for credential in tells:
             os.write(theirs, message(credential))
         data, masks = masker.data(body_of(number))
@@ -142,12 +141,12 @@ def test_a_credential_that_comes_too_late_for_its_head_is_not_put_back(
     assert response.body_hmac is None
 
 
-def test_a_token_is_taken_out_of_a_quote_though_the_frames_of_its_own_call_come_late(tmp_path: Path) -> None:
+def test_a_token_is_redacted_before_the_frames_of_its_own_call_arrive(tmp_path: Path) -> None:
     """The relay that saw it is slow to write them; another relay has the call that quotes it."""
     token = b"t0ken" + b"7Kq" * 12
     tells: list[CredentialFrame] = []
     folder = spool_folder(tmp_path / "logs")
-    slow, quick = (Spool(folder, tell=tells.append) for _ in range(2))
+    slow, quick = (Spool(folder, send_credential=tells.append) for _ in range(2))
     Masker(Credentials(slow.credential)).head(request_head(PATH, b"Authorization: Bearer " + token))
     ours, theirs = os.pipe()
     running = threading.Thread(target=RecorderChild(tmp_path / "logs", tmp_path / "home", pipe=ours).run)
@@ -177,7 +176,7 @@ def told(pipe: int, *indexes: int) -> None:
 
 
 @pytest.mark.alone
-def test_the_recorder_forgets_what_is_far_behind_the_frames_it_reads(tmp_path: Path) -> None:
+def test_the_recorder_drops_credentials_far_behind_the_current_frame(tmp_path: Path) -> None:
     ours, theirs = os.pipe()
     pipe, follower = Pipe(ours), SpoolFollower(tmp_path, "ab", SegmentStart())
     for index in range(CALLS):
@@ -198,9 +197,9 @@ def test_the_recorder_forgets_what_is_far_behind_the_frames_it_reads(tmp_path: P
     os.close(ours)
 
 
-def test_a_credential_that_stays_in_use_is_told_again(tmp_path: Path) -> None:
+def test_a_credential_in_use_is_sent_again_to_the_recorder(tmp_path: Path) -> None:
     tells: list[CredentialFrame] = []
-    spool = Spool(tmp_path, tell=tells.append)
+    spool = Spool(tmp_path, send_credential=tells.append)
     for number in range(CALLS):
         index = spool.credential(KEY)
         newest = spool.credential(b"%d" % number)
@@ -210,10 +209,10 @@ def test_a_credential_that_stays_in_use_is_told_again(tmp_path: Path) -> None:
     assert 5 < sum(it.value == KEY for it in tells) < 20
 
 
-def test_lines_with_many_cookies_do_not_make_others_unknown(tmp_path: Path) -> None:
+def test_many_cookies_do_not_expire_the_index_of_another_credential(tmp_path: Path) -> None:
     """A line that is remembered has indexes of its own; they must not become too old."""
     tells: list[CredentialFrame] = []
-    spool = Spool(tmp_path, tell=tells.append)
+    spool = Spool(tmp_path, send_credential=tells.append)
     credentials = Credentials(spool.credential)
     line = b"x-api-key: " + KEY
     for number in range(500):

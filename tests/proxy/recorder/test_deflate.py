@@ -33,11 +33,7 @@ def unpacked(data: bytes) -> bytes:
 
 def frame(payload: bytes, mask: bytes = b"") -> bytes:
     head = b"\xc1" + bytes([127 | (0x80 if mask else 0)]) + len(payload).to_bytes(8, "big")
-    return (
-        head + mask + bytes(byte ^ mask[index % 4] for index, byte in enumerate(payload))
-        if mask
-        else head + payload
-    )
+    return head + mask + bytes(byte ^ mask[index % 4] for index, byte in enumerate(payload)) if mask else head + payload
 
 
 @pytest.fixture
@@ -45,7 +41,7 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path)
 
 
-def test_messages_that_inflate_to_too_much_are_kept_as_they_came(world: World) -> None:
+def test_messages_that_inflate_too_much_are_stored_deflated(world: World) -> None:
     relay = world.relay
     head = request_head(b"/v1/responses", b"Authorization: Bearer " + OWN, method=b"GET")
     number = relay.begin(head, path=b"/v1/responses", websocket=True, secrets=[OWN])
@@ -57,9 +53,7 @@ def test_messages_that_inflate_to_too_much_are_kept_as_they_came(world: World) -
         relay.put(TunnelData(number, now(), frame(packed(data), b"abcd"), from_client=True))
         for said in (b'{"type":"response.created"}', bomb, bomb[:-2] + OWN, bomb[:-2] + github):
             relay.put(TunnelData(number, now(), frame(packed(said)), from_client=False))
-        relay.put(
-            TunnelData(number, now(), frame(packed(b'{"type":"response.completed"}')), from_client=False)
-        )
+        relay.put(TunnelData(number, now(), frame(packed(b'{"type":"response.completed"}')), from_client=False))
     relay.put(CallEnd(number, now()))
     found = world.record()
     first, second = [call for call in found.requests if call != relay.ids[number]]
@@ -79,7 +73,7 @@ def test_messages_that_inflate_to_too_much_are_kept_as_they_came(world: World) -
         assert len(data) < MB, path
 
 
-def test_a_storm_of_such_messages_fills_no_disk_and_holds_up_no_call(tmp_path: Path) -> None:
+def test_deflate_bombs_fill_no_disk_and_delay_no_call(tmp_path: Path) -> None:
     """Twenty frames of 60 KB, each of which is 60 MB."""
     bomb = frame(packed(bytes(60 * MB)))
 

@@ -33,7 +33,7 @@ def world(tmp_path: Path) -> World:
 
 
 @pytest.mark.parametrize("session", ["named", None])
-def test_a_conversation_is_one_log_with_its_answers(world: World, session: str | None) -> None:
+def test_a_conversation_is_one_log_with_its_responses(world: World, session: str | None) -> None:
     client = Client(world.relay, session)
     calls = [client.ask(text) for text in ("one", "two", "three")]
     found = world.record()
@@ -46,7 +46,7 @@ def test_a_conversation_is_one_log_with_its_answers(world: World, session: str |
     assert (read.usage.input_tokens, read.usage.output_tokens) == (30, 15)
 
 
-def test_a_restart_goes_on_in_the_same_log(world: World) -> None:
+def test_a_restart_continues_in_the_same_log(world: World) -> None:
     client = Client(world.relay)
     first = client.ask("one")
     world.record()
@@ -58,7 +58,7 @@ def test_a_restart_goes_on_in_the_same_log(world: World) -> None:
     assert [found.request(call).seq for call in (first, second)] == [1, 2]
 
 
-def test_a_fork_is_a_branch_that_names_its_parent_and_copies_nothing(world: World) -> None:
+def test_a_fork_starts_a_branch_log_that_names_its_parent_and_copies_no_calls(world: World) -> None:
     client = Client(world.relay, "named")
     calls = [client.ask(text) for text in ("one", "two", "three")]
     branch = client.send([*client.history[:2], user("another two")], said("yes"))
@@ -73,7 +73,7 @@ def test_a_fork_is_a_branch_that_names_its_parent_and_copies_nothing(world: Worl
     assert [exchange.user_input for exchange in read.exchanges] == ["one", "another two"]
 
 
-def test_a_retry_is_marked_and_stays_in_its_log(world: World) -> None:
+def test_a_retry_is_marked_and_stays_in_the_same_log(world: World) -> None:
     client = Client(world.relay)
     asked = [user("one")]
     failed = client.send(asked, None)
@@ -84,17 +84,15 @@ def test_a_retry_is_marked_and_stays_in_its_log(world: World) -> None:
     assert found.request(failed).fingerprint == found.request(again).fingerprint
 
 
-def test_a_compressed_request_is_understood(world: World) -> None:
+def test_a_compressed_request_is_fingerprinted(world: World) -> None:
     body = gzip.compress(json.dumps({"messages": [user("zipped")], "tools": TOOLS}).encode())
-    call = world.relay.call(
-        head=request_head(PATH, b"content-encoding: gzip"), body=[body], fields=JSON, secrets=()
-    )
+    call = world.relay.call(head=request_head(PATH, b"content-encoding: gzip"), body=[body], fields=JSON, secrets=())
     found = world.record()
     assert found.request(call).fingerprint
     assert not found.logs[call].endswith("unattributed")
 
 
-def test_a_large_request_is_understood(world: World) -> None:
+def test_a_large_request_is_fingerprinted(world: World) -> None:
     text = "x" * (9 << 20)
     body = json.dumps({"messages": [user(text)], "tools": TOOLS}).encode()
     pieces = [body[at : at + (1 << 20)] for at in range(0, len(body), 1 << 20)]
@@ -104,15 +102,13 @@ def test_a_large_request_is_understood(world: World) -> None:
     assert found.request(call).fingerprint
 
 
-def test_a_key_that_comes_back_as_a_name_is_in_no_file(world: World) -> None:
+def test_a_key_echoed_in_response_fields_is_in_no_file(world: World) -> None:
     key = b"sk-ant-api03-" + b"Jk4" * 20 + b"wxyz"
     told = {"id": key.decode(), "model": key.decode(), "stop_reason": f"bad {key.decode()}", **said("no")}
     body = json.dumps({"messages": [user("hi")], "tools": TOOLS}).encode()
     answer = json.dumps({"type": "message", "usage": {"input_tokens": 1, key.decode(): 1}, **told}).encode()
     status = b"HTTP/1.1 200 " + key
-    world.relay.call(
-        head=request_head(PATH), body=[body], status=status, fields=JSON, answer=[answer], secrets=()
-    )
+    world.relay.call(head=request_head(PATH), body=[body], status=status, fields=JSON, answer=[answer], secrets=())
     found = world.record()
     (response,) = found.responses.values()
     assert response[0].model and response[0].message_id
@@ -154,7 +150,7 @@ FAULTS = [
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_table_that_is_lost_while_calls_come_loses_nothing_and_heals(
+def test_a_session_table_lost_during_calls_is_rebuilt_from_the_logs(
     world: World, fault: Callable[[Path], None]
 ) -> None:
     client = Client(world.relay, None)
@@ -182,7 +178,7 @@ def _has_sessions(table: Path) -> bool:
     return False
 
 
-def test_a_locked_table_holds_no_call_up_and_no_checkpoint_forgets_what_it_lacks(world: World) -> None:
+def test_a_locked_session_table_delays_checkpoints_but_no_calls(world: World) -> None:
     client = Client(world.relay, None)
     with world.live() as child:
         client.ask("one")
@@ -190,14 +186,14 @@ def test_a_locked_table_holds_no_call_up_and_no_checkpoint_forgets_what_it_lacks
         with contextlib.closing(sqlite3.connect(world.table, isolation_level=None)) as other:
             other.execute("BEGIN EXCLUSIVE")
             client.ask("two")
-            wait_until(lambda: child.recording.counts.calls == 2 and not child._checkpoints.running)
+            wait_until(lambda: child.recording.counts.calls == 2 and not child.checkpoints.running)
             client.ask("three")  # taken when the last checkpoint that did begin is counted
             wait_until(lambda: child.recording.counts.calls == 3)
-            checkpoints = child._checkpoints_taken
+            checkpoints = child.checkpoints.taken
             time.sleep(1.5)
-            assert child._checkpoints_taken == checkpoints, "a checkpoint forgot what the table lacks"
+            assert child.checkpoints.taken == checkpoints, "a checkpoint forgot what the table lacks"
             other.execute("ROLLBACK")
-        wait_until(lambda: child._checkpoints_taken > checkpoints)
+        wait_until(lambda: child.checkpoints.taken > checkpoints)
     found = logged(world.log_dir)
     assert len({found.logs[call] for call in client.calls}) == 1
     states = [row for row in rows(world.table) if str(row[0]).startswith("v1:")]
@@ -205,7 +201,7 @@ def test_a_locked_table_holds_no_call_up_and_no_checkpoint_forgets_what_it_lacks
 
 
 @pytest.mark.parametrize("branches", [60, pytest.param(1000, marks=pytest.mark.long)])
-def test_branches_take_the_disk_of_their_own_bytes(world: World, branches: int) -> None:
+def test_branches_use_disk_space_only_for_their_own_calls(world: World, branches: int) -> None:
     client = Client(world.relay, "named")
     for number in range(20):
         client.ask(f"{number} " + "lorem ipsum " * 200)

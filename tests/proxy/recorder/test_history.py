@@ -13,7 +13,7 @@ from agent_logger.proxy.tracking.table import Table
 from tests.proxy.tracking.conversation import Recorder
 
 
-def test_sessions_are_found_in_parts_plain_and_sealed(tmp_path: Path) -> None:
+def test_sessions_are_found_in_plain_and_sealed_parts(tmp_path: Path) -> None:
     recorder = Recorder()
     first = recorder.talk("a", "A", session="s")
     fork = recorder.talk("a", "A2", session="s")

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from agent_logger.proxy.spool.folder import spool_folder
 from agent_logger.proxy.spool.frames import RequestData
-from agent_logger.proxy.spool.spool import Spool, spool_folder
+from agent_logger.proxy.spool.spool import Spool
 from tests.proxy.killing import Fault, Stage, stage
 from tests.proxy.process import wait_until
 from tests.proxy.spooling import Relay, Script, faults, logged, now, numbering_faults, request_head
@@ -29,11 +30,7 @@ def check(it: Stage, scripts: list[Script]) -> None:
     """Let another recorder do the rest, and compare."""
     assert it.finish(it.recorder()) == 0
     found = logged(it.log_dir)
-    wrong = [
-        f"{script.seed}: {fault}"
-        for script in scripts
-        for fault in faults(script, it.frames[script.seed], found)
-    ]
+    wrong = [f"{script.seed}: {fault}" for script in scripts for fault in faults(script, it.frames[script.seed], found)]
     assert not wrong + numbering_faults(found)
     assert len(found.starts) <= sum(script.connections for script in scripts), "a session was split"
     assert not list((it.log_dir / ".spool").glob("*.spool"))
@@ -63,12 +60,8 @@ def random_run(folder: Path, seed: int) -> None:
         check(it, scripts)
 
 
-@pytest.mark.parametrize(
-    "block", [*range(2), *(pytest.param(block, marks=pytest.mark.long) for block in range(2, 10))]
-)
-def test_killing_relay_recorder_or_both_at_any_moment_loses_and_doubles_nothing(
-    tmp_path: Path, block: int
-) -> None:
+@pytest.mark.parametrize("block", [*range(2), *(pytest.param(block, marks=pytest.mark.long) for block in range(2, 10))])
+def test_killing_relay_recorder_or_both_at_any_moment_loses_and_duplicates_no_call(tmp_path: Path, block: int) -> None:
     for seed in range(10 * block, 10 * block + 10):
         random_run(tmp_path / str(seed), seed)
 
@@ -76,14 +69,14 @@ def test_killing_relay_recorder_or_both_at_any_moment_loses_and_doubles_nothing(
 @pytest.mark.long
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("block", range(10))
-def test_killing_them_many_times_more(tmp_path: Path, block: int) -> None:
+def test_four_hundred_more_kill_runs_lose_and_duplicate_no_call(tmp_path: Path, block: int) -> None:
     for seed in range(1000 + 40 * block, 1000 + 40 * block + 40):
         random_run(tmp_path / str(seed), seed)
 
 
 @pytest.mark.parametrize("count", [1, pytest.param(3, marks=pytest.mark.long)])
 @pytest.mark.parametrize("step", STEPS)
-def test_a_recorder_killed_after_a_step_of_a_checkpoint_and_another_in_its_recovery(
+def test_kills_during_a_checkpoint_and_its_recovery_lose_and_duplicate_no_call(
     tmp_path: Path, step: str, count: int
 ) -> None:
     script = Script(f"{step}-{count}", calls=5000)
@@ -101,7 +94,7 @@ def test_a_recorder_killed_after_a_step_of_a_checkpoint_and_another_in_its_recov
         check(it, [script])
 
 
-def test_a_call_that_is_open_over_many_segments_keeps_all_its_chunks(tmp_path: Path) -> None:
+def test_a_call_open_across_many_segments_keeps_all_its_chunks(tmp_path: Path) -> None:
     """Its frames are carried at several checkpoints, each from where the one before ended."""
     script = Script("long", calls=6, connections=2, chunks=(3000,))
     with stage(tmp_path) as it:
@@ -126,7 +119,7 @@ def _spooled_bytes(log_dir: Path) -> int:
 
 
 @pytest.mark.parametrize("relay_dies", [False, True])
-def test_no_checkpoint_forgets_what_is_still_to_be_read_again(tmp_path: Path, relay_dies: bool) -> None:
+def test_a_checkpoint_keeps_touched_marks_for_frames_to_be_read_again(tmp_path: Path, relay_dies: bool) -> None:
     """All is in the logs and no checkpoint says so; the next one dies right after its first.
 
     Of a relay that died, the calls that were open have ended in the logs, and do so again after its last frame.
@@ -151,7 +144,7 @@ def test_no_checkpoint_forgets_what_is_still_to_be_read_again(tmp_path: Path, re
         check(it, [script])
 
 
-def test_no_checkpoint_forgets_a_half_request_of_a_dead_relay(tmp_path: Path) -> None:
+def test_a_partial_request_of_a_dead_relay_is_logged_once_after_a_crash(tmp_path: Path) -> None:
     """It is written when the relay is known to be dead, and again by whoever does not know that it was."""
     with stage(tmp_path) as it:
         spool = Spool(spool_folder(it.log_dir))
@@ -171,7 +164,7 @@ def test_no_checkpoint_forgets_a_half_request_of_a_dead_relay(tmp_path: Path) ->
         assert [len(it) for it in found.responses.values()] == [1]
 
 
-def test_killing_only_the_recorder_keeps_the_session_and_its_numbers(tmp_path: Path) -> None:
+def test_killing_the_recorder_keeps_the_session_and_its_sequence_numbers(tmp_path: Path) -> None:
     script = Script("one", calls=60, connections=2)
     with stage(tmp_path, pause=0.01) as it:
         relay = it.relay(script)

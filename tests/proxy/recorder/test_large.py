@@ -9,8 +9,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from agent_logger.proxy.recorder.child import RecorderStatus
+from agent_logger.proxy.recorder.status import RecorderStatus
 from agent_logger.proxy.recorder_process import Recorder
+from agent_logger.proxy.spool.folder import spool_folder
 from agent_logger.proxy.spool.frames import (
     CallEnd,
     RequestData,
@@ -19,7 +20,7 @@ from agent_logger.proxy.spool.frames import (
     ResponseHead,
     TunnelData,
 )
-from agent_logger.proxy.spool.spool import Spool, spool_folder
+from agent_logger.proxy.spool.spool import Spool
 from tests.proxy.process import wait_until
 from tests.proxy.spooling import (
     Logged,
@@ -70,7 +71,7 @@ class World:
     def finish(self) -> Logged:
         assert self.spool.close()
         assert self.recorder.stop(30)
-        assert self.spool.dropped_frames == 0
+        assert self.spool.status().dropped_frames == 0
         return logged(self.log_dir)
 
 
@@ -94,7 +95,7 @@ def upload(relay: Relay, number: int) -> None:
             time.sleep(0.015)  # so that it is not written at once
 
 
-def test_a_call_larger_than_the_spool_is_recorded_whole(world: World) -> None:
+def test_a_call_larger_than_the_spool_is_recorded_completely(world: World) -> None:
     relay = world.relay
     number = begin(relay)
     upload(relay, number)
@@ -112,7 +113,7 @@ def test_a_call_larger_than_the_spool_is_recorded_whole(world: World) -> None:
     assert world.status().lost == 0
 
 
-def test_a_call_that_is_open_for_long_does_not_hold_the_spool(world: World) -> None:
+def test_a_long_open_call_does_not_fill_the_spool(world: World) -> None:
     relay = world.relay
     number = begin(relay)
     calls = []
@@ -129,7 +130,7 @@ def test_a_call_that_is_open_for_long_does_not_hold_the_spool(world: World) -> N
     assert (world.status().lost, found.others) == (0, [])
 
 
-def test_a_crash_takes_what_was_let_go_and_says_so(world: World) -> None:
+def test_a_crash_loses_data_released_from_the_spool_and_counts_the_loss(world: World) -> None:
     relay = world.relay
     number = begin(relay)
     upload(relay, number)
@@ -149,7 +150,7 @@ def test_a_crash_takes_what_was_let_go_and_says_so(world: World) -> None:
     assert found.response(after).complete
 
 
-def test_a_crash_doubles_no_message_of_a_tunnel_that_was_let_go(world: World) -> None:
+def test_a_crash_duplicates_no_websocket_message_released_from_the_spool(world: World) -> None:
     relay = world.relay
     number = begin(relay, websocket=True)
     relay.put(RequestEnd(number, now()))

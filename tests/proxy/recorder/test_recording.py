@@ -13,6 +13,7 @@ import time
 import tracemalloc
 import zlib
 from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import brotli  # type: ignore[import-untyped]
@@ -22,10 +23,11 @@ from backports import zstd
 from agent_logger.home.layout import install_key
 from agent_logger.model.records import Gap
 from agent_logger.proxy.call_lines import CallLine
-from agent_logger.proxy.recorder import child as child_module
+from agent_logger.proxy.recorder import sealing
+from agent_logger.proxy.recorder.calls.recorded_call import RecordedCall
 from agent_logger.proxy.recorder.child import RecorderChild
-from agent_logger.proxy.recorder.recorded_call import RecordedCall
 from agent_logger.proxy.recorder_process import Recorder
+from agent_logger.proxy.spool.folder import spool_folder
 from agent_logger.proxy.spool.frames import (
     CallEnd,
     CredentialFrame,
@@ -37,7 +39,7 @@ from agent_logger.proxy.spool.frames import (
     ResponseHead,
     TunnelData,
 )
-from agent_logger.proxy.spool.spool import Spool, spool_folder
+from agent_logger.proxy.spool.spool import Spool
 from tests.proxy.process import wait_until
 from tests.proxy.spooling import (
     KEY,
@@ -65,7 +67,7 @@ class World:
     def __init__(self, folder: Path) -> None:
         self.log_dir, self.home = folder / "logs", folder / "agent-logger"
         self.credentials: list[CredentialFrame] = []
-        self.spool = Spool(spool_folder(self.log_dir), tell=self.credentials.append, memory_bytes=1 << 28)
+        self.spool = Spool(spool_folder(self.log_dir), send_credential=self.credentials.append, memory_bytes=1 << 28)
         self.relay = Relay(self.spool)
 
     def record(self) -> Logged:
@@ -95,7 +97,7 @@ BODIES = [
 
 
 @pytest.mark.parametrize("body", BODIES)
-def test_a_record_has_every_byte_of_its_body(world: World, body: list[bytes]) -> None:
+def test_records_contain_every_byte_of_the_body(world: World, body: list[bytes]) -> None:
     fields = [b"content-type: application/octet-stream"]
     call = world.relay.call(body=body, answer=body, fields=fields)
     found = world.record()
@@ -107,11 +109,9 @@ def test_a_record_has_every_byte_of_its_body(world: World, body: list[bytes]) ->
     assert (response.complete, response.reason, response.status) == (True, None, 200)
 
 
-@pytest.mark.parametrize(
-    "kind", ["text/event-stream", "text/event-stream; charset=utf-8", "application/x-ndjson"]
-)
+@pytest.mark.parametrize("kind", ["text/event-stream", "text/event-stream; charset=utf-8", "application/x-ndjson"])
 @pytest.mark.parametrize("body", BODIES)
-def test_a_stream_has_its_chunks(world: World, body: list[bytes], kind: str) -> None:
+def test_a_streamed_response_is_recorded_chunk_by_chunk(world: World, body: list[bytes], kind: str) -> None:
     call = world.relay.call(path=b"/v1/other", answer=body, fields=[b"content-type: " + kind.encode()])
     response = world.record().response(call)
     assert response_chunks(response) == body
@@ -120,7 +120,7 @@ def test_a_stream_has_its_chunks(world: World, body: list[bytes], kind: str) -> 
     assert response.body_hmac == (world.hmac(b"".join(body)) if body else None)
 
 
-def test_pieces_of_one_http_chunk_are_one_chunk_and_deltas_count_from_the_previous(world: World) -> None:
+def test_pieces_of_one_http_chunk_form_one_chunk_with_a_delta_from_the_previous(world: World) -> None:
     relay = world.relay
     number = relay.begin(request_head())
     relay.put(RequestEnd(number, 1_000_000_000))
@@ -134,6 +134,9 @@ def test_pieces_of_one_http_chunk_are_one_chunk_and_deltas_count_from_the_previo
     response = world.record().response(relay.ids[number])
     assert response_chunks(response) == [b"data: ab\n\n", b"event: message_stop\n", b"data: cut"]
     assert [chunk.delta_ms for chunk in response.chunks or []] == [0.0, 7.5, 1.0]
+    times = [datetime.fromisoformat(chunk.ts or "") for chunk in response.chunks or []]
+    ended = datetime.fromisoformat(response.ts)
+    assert [(ended - time) / timedelta(milliseconds=1) for time in times] == pytest.approx([9, 1.5, 0.5], abs=1)
     assert (response.complete, response.reason) == (False, "upstream_reset")
 
 
@@ -159,7 +162,7 @@ STREAMS = [
 
 @pytest.mark.parametrize("encoding", ["identity", "gzip"])
 @pytest.mark.parametrize(("path", "stream", "ends"), STREAMS)
-def test_an_event_stream_without_its_end_is_not_complete(
+def test_an_event_stream_without_its_last_event_is_incomplete(
     world: World, path: str, stream: bytes, ends: bool, encoding: str
 ) -> None:
     fields = [b"content-type: text/event-stream"]
@@ -167,14 +170,12 @@ def test_an_event_stream_without_its_end_is_not_complete(
     if encoding == "gzip":
         fields.append(b"content-encoding: gzip")
         answer = [gzip.compress(b"".join(answer))]
-    call = world.relay.call(
-        path=path.encode(), head=request_head(path.encode()), answer=answer, fields=fields
-    )
+    call = world.relay.call(path=path.encode(), head=request_head(path.encode()), answer=answer, fields=fields)
     response = world.record().response(call)
     assert (response.complete, response.reason) == (ends, None if ends else "no_stream_end")
 
 
-def test_an_error_page_as_an_event_stream_needs_no_end(world: World) -> None:
+def test_an_error_status_with_an_event_stream_needs_no_last_event(world: World) -> None:
     call = world.relay.call(status=b"HTTP/1.1 529 Overloaded", fields=[b"content-type: text/event-stream"])
     response = world.record().response(call)
     assert (response.status, response.status_text, response.complete) == (529, "Overloaded", True)
@@ -198,7 +199,7 @@ HEADS = [
 
 
 @pytest.mark.parametrize(("fields", "exact"), HEADS)
-def test_a_head_is_given_back_exactly(world: World, fields: list[bytes], exact: bool) -> None:
+def test_a_recorded_head_can_be_restored_exactly(world: World, fields: list[bytes], exact: bool) -> None:
     head = request_head(PATH, *fields)
     call = world.relay.call(head=head, body=[ASKED], fields=fields, status=b"HTTP/1.1 200 Fine then")
     found = world.record()
@@ -219,7 +220,7 @@ ODD_STARTS = [
 
 
 @pytest.mark.parametrize("start", ODD_STARTS)
-def test_a_status_line_is_given_back_exactly(world: World, start: bytes) -> None:
+def test_a_recorded_status_line_can_be_restored_exactly(world: World, start: bytes) -> None:
     call = world.relay.call(status=start, fields=[b"a: b"])
     response = world.record().response(call)
     assert response.status == int(start[9:12])
@@ -228,7 +229,7 @@ def test_a_status_line_is_given_back_exactly(world: World, start: bytes) -> None
     assert head_of(response, said) == start + b"\r\na: b\r\n\r\n"
 
 
-def test_interim_responses_without_end_are_kept_only_so_far(world: World) -> None:
+def test_endless_interim_responses_are_recorded_up_to_a_limit(world: World) -> None:
     interim = b"HTTP/1.1 103 Early Hints\r\nLink: " + b"x" * 50_000 + b"\r\n\r\n"
     call = world.relay.call(before=[interim] * 100)
     [response] = world.record().responses[call]
@@ -236,7 +237,7 @@ def test_interim_responses_without_end_are_kept_only_so_far(world: World) -> Non
     assert response.head and 20 * 50_000 < sum(map(len, response.head)) < 1 << 20
 
 
-def test_interim_responses_and_trailers_are_kept(world: World) -> None:
+def test_interim_responses_and_trailers_are_recorded(world: World) -> None:
     early = b"HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n"
     call = world.relay.call(before=[early], answer=[b"x"], trailers=b"X-Sum: 1\r\nX-Sum: 2\r\n")
     response = world.record().response(call)
@@ -245,7 +246,7 @@ def test_interim_responses_and_trailers_are_kept(world: World) -> None:
     assert response.trailers == {"X-Sum": ["1", "2"]}
 
 
-def test_times_count_from_the_complete_head_of_the_request(world: World) -> None:
+def test_timings_start_at_the_complete_request_head(world: World) -> None:
     relay, start = world.relay, now()
     number = relay.begin(request_head())
     began = now()
@@ -262,7 +263,7 @@ REASONS = ["connect_refused", "connect_timeout", "dns", "tls", "client_gone", "u
 
 
 @pytest.mark.parametrize("reason", REASONS)
-def test_a_call_without_an_answer_has_a_response_that_says_so(world: World, reason: str) -> None:
+def test_a_call_without_a_response_gets_a_response_record_with_the_reason(world: World, reason: str) -> None:
     call = world.relay.call(status=b"", reason=reason)
     response = world.record().response(call)
     assert (response.status, response.headers, response.complete, response.reason) == (
@@ -277,7 +278,7 @@ def test_a_call_without_an_answer_has_a_response_that_says_so(world: World, reas
 # ---------------------------------------------------------------- where it goes
 
 
-def test_the_calls_of_a_client_are_one_session_whatever_their_connection(world: World) -> None:
+def test_calls_of_one_client_on_several_connections_form_one_session(world: World) -> None:
     relay, own = world.relay, b"x-claude-code-session-id: 0b1c2d3e"
     models = request_head(b"/v1/models", method=b"GET")
     first = relay.call(connection=1, path=b"/v1/models", head=models)
@@ -294,9 +295,7 @@ def test_the_calls_of_a_client_are_one_session_whatever_their_connection(world: 
         for number in range(3)
     ]
     later = relay.call(connection=1, path=b"/v1/models", head=request_head(b"/v1/models", own, method=b"GET"))
-    other = relay.call(
-        connection=1, head=request_head(PATH, b"x-claude-code-session-id: other"), body=[ASKED]
-    )
+    other = relay.call(connection=1, head=request_head(PATH, b"x-claude-code-session-id: other"), body=[ASKED])
     found = world.record()
     assert found.logs[first] == "anthropic/unattributed"
     assert len({found.logs[call] for call in [*calls, later]}) == 1
@@ -316,19 +315,17 @@ TRACKED = [
 
 
 @pytest.mark.parametrize(("path", "body"), TRACKED)
-def test_calls_to_a_model_begin_a_session(world: World, path: str, body: bytes) -> None:
+def test_calls_to_a_model_start_a_session(world: World, path: str, body: bytes) -> None:
     call = world.relay.call(path=path.encode(), head=request_head(path.encode()), body=[body])
     found = world.record()
     assert not found.logs[call].endswith("unattributed")
     assert found.request(call).thread == found.request(call).kind == "main"
 
 
-def test_a_refused_request_is_recorded_apart_without_its_secrets(world: World) -> None:
+def test_a_refused_request_is_recorded_separately_without_its_secrets(world: World) -> None:
     head = b"GET /x/evil.example/?key=" + KEY + b" HTTP/1.1\r\nAuthorization: Bearer " + KEY + b"\r\n\r\n"
     data, masks = masked(world.spool, head, KEY)
-    world.relay.put(
-        Refusal(1, now(), "01a1dedc-0e1e-767a-8d46-6f18ca2d7135", 7, 403, "host not allowed", data, masks)
-    )
+    world.relay.put(Refusal(1, now(), "01a1dedc-0e1e-767a-8d46-6f18ca2d7135", 7, 403, "host not allowed", data, masks))
     found = world.record()
     (call,) = found.requests
     assert found.logs[call] == "./refused"
@@ -337,7 +334,7 @@ def test_a_refused_request_is_recorded_apart_without_its_secrets(world: World) -
     assert not [path for path, data in every_byte_under(world.log_dir) if KEY in data]
 
 
-def test_dropped_frames_mark_their_call_and_unknown_ones_leave_a_gap(world: World) -> None:
+def test_dropped_frames_mark_their_call_or_leave_a_gap(world: World) -> None:
     relay = world.relay
     number = relay.begin(request_head())
     relay.put(RequestEnd(number, now()))
@@ -354,7 +351,7 @@ def test_dropped_frames_mark_their_call_and_unknown_ones_leave_a_gap(world: Worl
     assert gap.lost == 5
 
 
-def test_open_calls_of_a_dead_relay_end_as_such(world: World) -> None:
+def test_open_calls_of_a_dead_relay_end_with_the_reason_relay_died(world: World) -> None:
     relay = world.relay
     asked = relay.begin(request_head())
     relay.put(RequestData(asked, now(), b"half"))
@@ -450,7 +447,7 @@ def test_no_secret_is_anywhere_under_the_log_folder(world: World, kind: str, enc
         assert {"path", "headers.authorization"} <= {it.place for it in request.redactions or []}
 
 
-def test_what_is_compressed_and_holds_no_secret_is_stored_as_it_came(world: World) -> None:
+def test_a_compressed_body_without_secrets_is_stored_unchanged(world: World) -> None:
     packed = gzip.compress(b"nothing to see")
     call = world.relay.call(answer=[packed], fields=[b"content-encoding: gzip"])
     response = world.record().response(call)
@@ -458,7 +455,7 @@ def test_what_is_compressed_and_holds_no_secret_is_stored_as_it_came(world: Worl
     assert (response.recoded, response.body_encoding) == (False, "base64")
 
 
-def test_without_the_credentials_their_places_are_shown_as_redacted(world: World) -> None:
+def test_unknown_credential_values_are_shown_as_redacted(world: World) -> None:
     """Both processes died: nobody knows the values any more."""
     head = request_head(PATH + b"?key=" + KEY, b"x-api-key: " + KEY)
     call = world.relay.call(path=PATH + b"?key=" + KEY, head=head, body=[b"echo " + KEY])
@@ -474,11 +471,9 @@ def test_without_the_credentials_their_places_are_shown_as_redacted(world: World
 # ---------------------------------------------------------------- WebSocket
 
 
-def test_each_message_of_a_websocket_and_its_answer_is_one_call(world: World) -> None:
+def test_each_websocket_message_with_its_answer_is_one_call(world: World) -> None:
     relay = world.relay
-    head = request_head(
-        b"/v1/responses", b"Upgrade: websocket", b"Authorization: Bearer " + OWN, method=b"GET"
-    )
+    head = request_head(b"/v1/responses", b"Upgrade: websocket", b"Authorization: Bearer " + OWN, method=b"GET")
     number = relay.begin(head, path=b"/v1/responses", websocket=True, secrets=[OWN])
     relay.put(RequestEnd(number, now()))
     relay.put(ResponseHead(number, now(), b"HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\n\r\n"))
@@ -487,14 +482,8 @@ def test_each_message_of_a_websocket_and_its_answer_is_one_call(world: World) ->
         relay.put(TunnelData(number, now(), websocket_frame(asked, mask=b"abcd"), from_client=True))
         for event in (b'{"type":"response.created"}', b'{"type":"response.completed","n":%d}' % turn):
             relay.put(TunnelData(number, now(), websocket_frame(event), from_client=False))
-    relay.put(
-        TunnelData(
-            number, now(), websocket_frame(b'{"type":"response.create"}', mask=b"abcd"), from_client=True
-        )
-    )
-    relay.put(
-        TunnelData(number, now(), websocket_frame(b'{"type":"response.created"}')[:9], from_client=False)
-    )
+    relay.put(TunnelData(number, now(), websocket_frame(b'{"type":"response.create"}', mask=b"abcd"), from_client=True))
+    relay.put(TunnelData(number, now(), websocket_frame(b'{"type":"response.created"}')[:9], from_client=False))
     relay.put(CallEnd(number, now(), "client_gone"))
     found = world.record()
     upgrade = relay.ids[number]
@@ -503,10 +492,7 @@ def test_each_message_of_a_websocket_and_its_answer_is_one_call(world: World) ->
     assert {found.request(call).transport for call in found.requests} == {"websocket"}
     assert len(set(found.logs.values())) == 1
     for turn, call in enumerate(calls[:3]):
-        assert (
-            request_bytes(found.request(call))
-            == b'{"type":"response.create","turn":%d,"key":"[redacted]"}' % turn
-        )
+        assert request_bytes(found.request(call)) == b'{"type":"response.create","turn":%d,"key":"[redacted]"}' % turn
         assert response_chunks(found.response(call))[1] == b'{"type":"response.completed","n":%d}' % turn
         assert (found.response(call).status, found.response(call).complete) == (101, True)
     last = found.response(calls[3])
@@ -518,7 +504,7 @@ def test_each_message_of_a_websocket_and_its_answer_is_one_call(world: World) ->
     assert all(found.request(call).seq == found.response(call).seq for call in found.requests)
 
 
-def test_an_answer_on_a_websocket_that_is_an_error_is_asked_for_again_in_the_same_log(world: World) -> None:
+def test_a_retry_after_a_websocket_error_stays_in_the_same_log(world: World) -> None:
     relay = world.relay
     head = request_head(b"/v1/responses", b"Upgrade: websocket", b"session-id: s", method=b"GET")
     number = relay.begin(head, path=b"/v1/responses", websocket=True, provider="openai")
@@ -538,9 +524,7 @@ def test_an_answer_on_a_websocket_that_is_an_error_is_asked_for_again_in_the_sam
 
 
 @pytest.mark.parametrize("extensions", [b"", b"sec-websocket-extensions: permessage-deflate\r\n"])
-def test_what_makes_no_sense_on_a_websocket_is_kept_only_if_it_can_be_searched(
-    world: World, extensions: bytes
-) -> None:
+def test_invalid_websocket_frames_are_stored_only_if_they_can_be_searched(world: World, extensions: bytes) -> None:
     relay = world.relay
     head = request_head(b"/v1/responses", b"Authorization: Bearer " + OWN, method=b"GET")
     number = relay.begin(head, path=b"/v1/responses", websocket=True, secrets=[OWN])
@@ -587,7 +571,7 @@ def _large(total: int, secret: bytes, every: int) -> Iterator[bytes]:
 
 @pytest.mark.parametrize("encoding", ["identity", "gzip"])
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_body_over_8_mb_is_redacted_on_its_way_to_a_file(world: World, stream: bool, encoding: str) -> None:
+def test_a_body_over_8_mb_is_redacted_while_written_to_a_file(world: World, stream: bool, encoding: str) -> None:
     secret = KINDS["github"]
     pieces = list(_large(20 << 20, secret, 7))
     if encoding == "gzip":
@@ -618,7 +602,7 @@ def test_a_body_over_8_mb_is_redacted_on_its_way_to_a_file(world: World, stream:
     assert not list(spool_folder(world.log_dir).glob("*.body"))
 
 
-def test_a_body_of_300_mb_takes_little_memory(tmp_path: Path) -> None:
+def test_a_body_of_300_mb_is_recorded_in_bounded_memory(tmp_path: Path) -> None:
     log_dir, home = tmp_path / "logs", tmp_path / "home"
     spool = Spool(spool_folder(log_dir), disk_bytes=1 << 30)
     relay = Relay(spool)
@@ -644,7 +628,7 @@ def test_a_body_of_300_mb_takes_little_memory(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- a disk that fails
 
 
-def test_a_full_disk_loses_nothing_and_is_got_over_without_a_restart(
+def test_recording_recovers_from_a_full_disk_without_loss_or_restart(
     tmp_path: Path, small_disk: Path, request: pytest.FixtureRequest
 ) -> None:
     log_dir = tmp_path / "logs"
@@ -682,10 +666,10 @@ def test_a_full_disk_loses_nothing_and_is_got_over_without_a_restart(
 # ---------------------------------------------------------------- the process
 
 
-def test_a_recorder_that_dies_is_replaced_and_told_all_credentials_again(tmp_path: Path) -> None:
+def test_a_dead_recorder_is_replaced_and_gets_all_credentials_again(tmp_path: Path) -> None:
     log_dir = tmp_path / "logs"
     recorder = Recorder(log_dir, tmp_path / "home")
-    spool = Spool(spool_folder(log_dir), tell=recorder.send)
+    spool = Spool(spool_folder(log_dir), send_credential=recorder.send)
     relay = Relay(spool)
     calls = [relay.call(body=[b"echo " + KEY])]
     for _ in range(2):
@@ -711,15 +695,15 @@ def test_a_recorder_that_dies_is_replaced_and_told_all_credentials_again(tmp_pat
     assert not [path for path, data in every_byte_under(log_dir) if KEY in data]
 
 
-def test_the_last_calls_are_shown_before_it_has_stopped(tmp_path: Path) -> None:
+def test_the_last_calls_are_shown_before_the_recorder_stops(tmp_path: Path) -> None:
     shown: list[CallLine] = []
 
     def slowly(line: CallLine) -> None:
         time.sleep(0.1)
         shown.append(line)
 
-    recorder = Recorder(tmp_path / "logs", tmp_path / "home", show=slowly)
-    spool = Spool(spool_folder(tmp_path / "logs"), tell=recorder.send)
+    recorder = Recorder(tmp_path / "logs", tmp_path / "home", show=slowly, shows_all=True)
+    spool = Spool(spool_folder(tmp_path / "logs"), send_credential=recorder.send)
     relay = Relay(spool)
     for _ in range(5):
         relay.call()
@@ -728,7 +712,7 @@ def test_the_last_calls_are_shown_before_it_has_stopped(tmp_path: Path) -> None:
     assert len(shown) == 5
 
 
-def test_a_recorder_whose_proxy_was_killed_finishes_alone(tmp_path: Path) -> None:
+def test_a_recorder_finishes_the_spool_after_its_proxy_was_killed(tmp_path: Path) -> None:
     """The pipe ends, the relay is gone: what is on the spool is recorded all the same."""
     log_dir = tmp_path / "logs"
     spool = Spool(spool_folder(log_dir))
@@ -751,7 +735,7 @@ def test_a_recorder_whose_proxy_was_killed_finishes_alone(tmp_path: Path) -> Non
 # ---------------------------------------------------------------- the folder
 
 
-def test_the_log_folder_is_known_to_the_home_once(world: World) -> None:
+def test_the_log_folder_is_registered_once_in_the_home_folder(world: World) -> None:
     world.relay.call()
     world.record()
     record(world.log_dir, world.home)
@@ -760,7 +744,7 @@ def test_the_log_folder_is_known_to_the_home_once(world: World) -> None:
     assert str(world.log_dir) in facts[0]
 
 
-def test_what_is_left_of_a_spool_that_was_recorded_is_nothing(world: World) -> None:
+def test_a_recorded_spool_leaves_no_segments(world: World) -> None:
     for _ in range(5):
         world.relay.call(body=[b"x" * 1000])
     world.record()
@@ -770,7 +754,7 @@ def test_what_is_left_of_a_spool_that_was_recorded_is_nothing(world: World) -> N
     assert modes == {"0o600"}
 
 
-def test_what_comes_after_the_folder_was_moved_away_is_in_the_new_one_once(world: World) -> None:
+def test_calls_after_the_log_folder_was_moved_are_logged_once_in_the_new_folder(world: World) -> None:
     """The old one's recorder leaves it alone from the first frame on: what that wrote were gone, or there twice."""
     away = world.log_dir.with_name("away")
     before = world.relay.call()
@@ -795,7 +779,7 @@ def test_what_comes_after_the_folder_was_moved_away_is_in_the_new_one_once(world
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o777])
-def test_modes_do_not_depend_on_the_umask(tmp_path: Path, umask: int) -> None:
+def test_folder_modes_do_not_depend_on_the_umask(tmp_path: Path, umask: int) -> None:
     before = os.umask(umask)
     try:
         world = World(tmp_path)
@@ -807,9 +791,7 @@ def test_modes_do_not_depend_on_the_umask(tmp_path: Path, umask: int) -> None:
     assert {oct(path.stat().st_mode & 0o777) for path in folders} == {"0o700"}
 
 
-def test_a_frame_that_makes_no_sense_costs_its_own_call_alone(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_invalid_frame_affects_only_its_own_call(world: World, caplog: pytest.LogCaptureFixture) -> None:
     relay = world.relay
     good = relay.call()
     number = relay.begin(b"", path=b"/x")
@@ -822,8 +804,8 @@ def test_a_frame_that_makes_no_sense_costs_its_own_call_alone(
     assert found.response(good).complete and found.response(after).complete
 
 
-def test_what_is_due_is_sealed_and_an_open_log_is_not(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(child_module, "SEAL_FIRST_SECONDS", 1.5)
+def test_due_logs_are_sealed_and_open_logs_are_not(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sealing, "SEAL_FIRST_SECONDS", 1.5)
     old = world.relay.call(body=[ASKED.replace(b"hi", b"old")])
     logs = world.record().logs
     (world.log_dir / "anthropic" / "note.txt").write_text("not ours")
@@ -831,7 +813,7 @@ def test_what_is_due_is_sealed_and_an_open_log_is_not(world: World, monkeypatch:
     os.utime(done, times=(time.time() - 90_000,) * 2)
     size = done.stat().st_size
 
-    spool = Spool(spool_folder(world.log_dir), tell=world.credentials.append)
+    spool = Spool(spool_folder(world.log_dir), send_credential=world.credentials.append)
     relay = Relay(spool)
     calls = [relay.call(body=[ASKED], status=b"HTTP/1.1 529 Overloaded")]  # so that the next is a retry
     ours, theirs = pipe_with(world.credentials, keep_open=True)
@@ -870,7 +852,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, method: str, bad: str) -> None:
 
 @pytest.mark.parametrize("end", ["ended", "relay died"])
 @pytest.mark.parametrize("method", ["request_record", "response_head", "response_data", "response_record"])
-def test_a_call_that_we_fail_at_is_counted_and_marked(
+def test_a_call_that_fails_to_be_recorded_is_counted_and_marked(
     world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, method: str, end: str
 ) -> None:
     relay = world.relay
@@ -899,7 +881,7 @@ def test_a_call_that_we_fail_at_is_counted_and_marked(
     assert "a bug" in caplog.text
 
 
-def test_a_websocket_that_we_fail_at_leaves_no_message_without_an_answer(
+def test_a_recording_failure_on_a_websocket_leaves_no_request_without_a_response(
     world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     relay = world.relay

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from agent_logger.model import records
 from agent_logger.model.records import Refusals, Request
-from agent_logger.proxy.recorder.refusals import KEPT_BYTES
+from agent_logger.proxy.recorder.calls.refusals import MOST_HEAD_BYTES
 from agent_logger.proxy.relay import refusals
 from agent_logger.proxy.relay.masks import Credentials
 from agent_logger.proxy.spool import frames
-from agent_logger.proxy.spool.spool import Spool, spool_folder
+from agent_logger.proxy.spool.folder import spool_folder
+from agent_logger.proxy.spool.spool import Spool
 from tests.proxy.process import Process, proxying, wait_until
 from tests.proxy.spooling import Logged, Relay, logged, now, record
 from tests.proxy.wires import KEY, Upstream, answering, response
@@ -53,7 +54,7 @@ HEADS = [
 
 
 @pytest.mark.parametrize("head", HEADS)
-def test_of_a_refused_request_the_first_kb_is_kept_once(tmp_path: Path, head: bytes) -> None:
+def test_the_first_kilobyte_of_a_refused_request_is_recorded_once(tmp_path: Path, head: bytes) -> None:
     with Upstream(answering(response())) as upstream, proxying(tmp_path, upstream) as proxy:
         refuse(proxy, head)
         with proxy.client() as left:  # in the middle of a head that never ends
@@ -64,25 +65,23 @@ def test_of_a_refused_request_the_first_kb_is_kept_once(tmp_path: Path, head: by
     assert len(found) == 2
     for request in found:
         text = "".join([request.path, *(request.head or ()), *map(str, request.headers.items())])
-        assert len(text) <= KEPT_BYTES + 200
-        assert len(records.encode(request)) < 6 * KEPT_BYTES + 1000
-        long = len(head) > KEPT_BYTES
+        assert len(text) <= MOST_HEAD_BYTES + 200
+        assert len(records.encode(request)) < 6 * MOST_HEAD_BYTES + 1000
+        long = len(head) > MOST_HEAD_BYTES
         assert bool(request.head_bytes) == long
         start = head[: head.index(b"\n")].rstrip(b"\r") if b"\n" in head else head
         said = request.head[0] if request.head else f"{request.method} {request.path}".lstrip()
-        assert (
-            said.encode("latin-1")[:80] == (start if request.head else start.removesuffix(b" HTTP/1.1"))[:80]
-        )
+        assert said.encode("latin-1")[:80] == (start if request.head else start.removesuffix(b" HTTP/1.1"))[:80]
 
 
 SECRETS = [b"Authorization: Bearer " + KEY, b"x-note: " + KEY, b"x-api-key: " + KEY]
 
 
 @pytest.mark.parametrize("line", SECRETS)
-def test_a_key_that_the_cut_would_fall_into_is_in_no_file(tmp_path: Path, line: bytes) -> None:
+def test_a_key_at_the_cut_of_a_refused_head_is_in_no_file(tmp_path: Path, line: bytes) -> None:
     """Wherever the two cuts are, the relay's and the recorder's."""
     with Upstream(answering(response())) as upstream, proxying(tmp_path, upstream) as proxy:
-        for cut in (KEPT_BYTES, refusals.TOLD_BYTES):
+        for cut in (MOST_HEAD_BYTES, refusals.REPORTED_BYTES):
             for shift in range(10, len(line) + 4, 8):
                 start = b"GET /x HTTP/1.1\r\nHost: evil.example\r\nx-fill: "
                 fill = b"f" * (cut - shift - len(start) - 2)
@@ -107,23 +106,24 @@ ODD_HEADS = [  # with a secret of no known form in each
 ]
 
 
-def test_a_credential_in_a_request_that_is_hardly_one_is_in_no_file(tmp_path: Path) -> None:
+def test_a_credential_in_a_malformed_request_is_in_no_file(tmp_path: Path) -> None:
     secrets = [b"zQ%02dx7wV4kP9mB2" % number for number in range(len(ODD_HEADS))]
     with Upstream(answering(response())) as upstream, proxying(tmp_path, upstream) as proxy:
         for head, secret in zip(ODD_HEADS, secrets, strict=True):
             with contextlib.suppress(ConnectionResetError), proxy.client() as client:
                 client.send(head % secret)
+                client.half_close()
                 client.end()
                 client.rest()
-        wait_until(lambda: proxy.refused() == len(ODD_HEADS))
+        wait_until(lambda: proxy.refused() == len(ODD_HEADS) - 1)  # one is asked for a token instead
         spooled = b"".join(path.read_bytes() for path in (proxy.log_dir / ".spool").iterdir())
         assert proxy.stop() == 0
-        assert len(one_by_one(proxy.logged())) == len(ODD_HEADS)
+        assert len(one_by_one(proxy.logged())) == len(ODD_HEADS) - 1
         kept = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     assert [it for it in secrets if it in spooled + kept] == []
 
 
-def test_beyond_the_budget_refusals_are_counted_and_the_log_says_how_many(tmp_path: Path) -> None:
+def test_refusals_beyond_the_budget_are_counted_in_the_log(tmp_path: Path) -> None:
     with Upstream(answering(response())) as upstream, proxying(tmp_path, upstream) as proxy:
         for number in range(150):
             assert b" 421 " in refuse(proxy, b"GET /%d HTTP/1.1\r\nHost: evil.example\r\n\r\n" % number)
@@ -142,7 +142,7 @@ def test_beyond_the_budget_refusals_are_counted_and_the_log_says_how_many(tmp_pa
     assert sum(it.get("404", 0) for it in sums) == 7
 
 
-def test_workers_share_the_budget_and_one_that_died_is_counted(tmp_path: Path) -> None:
+def test_workers_share_the_refusal_budget_and_every_refusal_is_counted(tmp_path: Path) -> None:
     with Upstream(answering(response())) as upstream, proxying(tmp_path, upstream, "--workers", "3") as proxy:
         for _ in range(300):
             refuse(proxy, b"GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n")
@@ -153,7 +153,7 @@ def test_workers_share_the_budget_and_one_that_died_is_counted(tmp_path: Path) -
     assert len(one_by_one(found)) + counted(found) == 300
 
 
-def test_counts_are_in_the_log_once_though_the_recorder_died(tmp_path: Path) -> None:
+def test_refusal_counts_are_logged_once_after_a_recorder_crash(tmp_path: Path) -> None:
     log_dir, home = tmp_path / "logs", tmp_path / "agent-logger"
     spool = Spool(spool_folder(log_dir))
     relay = Relay(spool)
@@ -185,7 +185,7 @@ class Full:
 
 
 @given(st.lists(st.tuples(st.booleans(), st.sampled_from([403, 421, 431]), st.integers(0, 3)), max_size=400))
-def test_each_refusal_is_told_or_counted_whatever_room_there_is(
+def test_each_refusal_is_reported_or_counted_for_any_spool_state(
     steps: list[tuple[bool, int, int]],
 ) -> None:
     tap = Full()
@@ -203,8 +203,6 @@ def test_each_refusal_is_told_or_counted_whatever_room_there_is(
     single = [it for it in tap.told if isinstance(it, frames.Refusal)]
     sums = [it for it in tap.told if isinstance(it, frames.RefusalsFrame)]
     assert len(single) <= refusals.PER_MINUTE // 4
-    told = [it.status for it in single] + [
-        code for it in sums for code, count in it.counts for _ in range(count)
-    ]
+    told = [it.status for it in single] + [code for it in sums for code, count in it.counts for _ in range(count)]
     assert sorted(told) == sorted(answered for _, answered, _ in steps)
     assert reports.total == len(steps)

@@ -68,7 +68,7 @@ def refused(stage: tuple[Running, Upstream], path: str, method: bytes, host: str
 
 @pytest.mark.parametrize("host", BAD_HOSTS)
 @pytest.mark.parametrize("path", ROUTES)
-def test_another_host_is_misdirected_on_every_route(
+def test_another_host_header_gets_status_421_on_every_route(
     stage: tuple[Running, Upstream], path: str, host: str
 ) -> None:
     for method in METHODS:
@@ -77,24 +77,26 @@ def test_another_host_is_misdirected_on_every_route(
 
 @pytest.mark.parametrize("header", BAD_HEADERS)
 @pytest.mark.parametrize("path", ROUTES)
-def test_a_page_is_forbidden_on_every_route(stage: tuple[Running, Upstream], path: str, header: str) -> None:
+def test_a_web_page_request_gets_status_403_on_every_route(
+    stage: tuple[Running, Upstream], path: str, header: str
+) -> None:
     for method in METHODS:
         answer = refused(stage, path, method, "127.0.0.1:{ours}", header + "\r\n")
         assert answer.startswith(b"HTTP/1.1 403 ")
 
 
 @pytest.mark.parametrize(("host", "header"), GOOD)
-def test_programs_on_this_machine_are_served(stage: tuple[Running, Upstream], host: str, header: str) -> None:
+def test_local_programs_are_served(stage: tuple[Running, Upstream], host: str, header: str) -> None:
     relay, upstream = stage
     assert ask(relay, b"GET", f"/anthropic/127.0.0.1:{upstream.port}/", host, header) == response()
 
 
-def test_what_we_answer_to_head_has_no_body(stage: tuple[Running, Upstream]) -> None:
+def test_a_refused_head_request_gets_no_body(stage: tuple[Running, Upstream]) -> None:
     answer = refused(stage, "/", b"HEAD", "evil.test", "")
     assert answer.endswith(b"\r\n\r\n")
 
 
-def test_only_loopback_is_listened_on(stage: tuple[Running, Upstream]) -> None:
+def test_the_relay_listens_on_loopback_only(stage: tuple[Running, Upstream]) -> None:
     relay, _ = stage
     server = relay.relay._server
     assert server is not None

@@ -147,7 +147,7 @@ def attack(folder: Path, proxy: Process, port: int) -> list[tuple[str, list[obje
 
 @pytest.mark.needs("chromium")
 @pytest.mark.parametrize("same_port", [True, False])
-def test_a_page_reaches_no_upstream_whatever_it_tries(tmp_path: Path, same_port: bool) -> None:
+def test_a_web_page_in_a_real_browser_reaches_no_upstream(tmp_path: Path, same_port: bool) -> None:
     with Upstream(answering(response(b"secret"))) as upstream, proxying(tmp_path, upstream) as proxy:
         told = attack(tmp_path, proxy, proxy.port if same_port else 0)
         assert proxy.stop() == 0

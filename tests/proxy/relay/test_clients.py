@@ -23,13 +23,11 @@ def kept_nothing_of(relay: Running, key: str) -> bool:
 
 @pytest.mark.needs("anthropic")
 @pytest.mark.parametrize("encoding", ["identity", "gzip", "br", "zstd"])
-def test_the_anthropic_sdk_streams(encoding: str) -> None:
+def test_the_anthropic_sdk_streams_through_the_relay(encoding: str) -> None:
     anthropic = importlib.import_module("anthropic")
     script = answers({"text": "Hello, Welt.", "encoding": encoding})
     with FakeAPI(script) as api, relaying(Origin("http", "127.0.0.1", api.port)) as relay:
-        client = anthropic.Anthropic(
-            base_url=through(relay, api, "anthropic"), api_key=ANTHROPIC_KEY, max_retries=0
-        )
+        client = anthropic.Anthropic(base_url=through(relay, api, "anthropic"), api_key=ANTHROPIC_KEY, max_retries=0)
         asked = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]}
         with client, client.messages.stream(**asked) as events:
             assert events.get_final_text() == "Hello, Welt."
@@ -38,19 +36,15 @@ def test_the_anthropic_sdk_streams(encoding: str) -> None:
         [call] = api.calls
         assert relay.tap.response_body() == bytes(call.sent)
         assert relay.tap.request_body() == call.body
-        assert {name.lower(): value for name, value in call.headers}[
-            "authorization"
-        ] == f"Bearer {ANTHROPIC_KEY}"
+        assert {name.lower(): value for name, value in call.headers}["authorization"] == f"Bearer {ANTHROPIC_KEY}"
 
 
 @pytest.mark.needs("anthropic")
-def test_the_anthropic_sdk_sees_a_cut() -> None:
+def test_the_anthropic_sdk_raises_when_the_upstream_cuts_the_stream() -> None:
     anthropic = importlib.import_module("anthropic")
     turn = {"text": "Hello there, this will not end well.", "disconnect_after": 4, "disconnect": "fin"}
     with FakeAPI(answers(turn)) as api, relaying(Origin("http", "127.0.0.1", api.port)) as relay:
-        client = anthropic.Anthropic(
-            base_url=through(relay, api, "anthropic"), api_key=ANTHROPIC_KEY, max_retries=0
-        )
+        client = anthropic.Anthropic(base_url=through(relay, api, "anthropic"), api_key=ANTHROPIC_KEY, max_retries=0)
         asked = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]}
         with client, pytest.raises(Exception, match=r"(?i)incomplete|closed"):
             client.messages.stream(**asked).__enter__().get_final_text()
@@ -58,7 +52,7 @@ def test_the_anthropic_sdk_sees_a_cut() -> None:
 
 
 @pytest.mark.needs("claude")
-def test_claude_code_runs(sandbox: Sandbox) -> None:
+def test_claude_code_runs_through_the_relay(sandbox: Sandbox) -> None:
     script = answers({"text": "Done as asked."}, repeat=True)
     with FakeAPI(script) as api, relaying(Origin("http", "127.0.0.1", api.port)) as relay:
         url = through(relay, api, "anthropic")
@@ -72,7 +66,7 @@ def test_claude_code_runs(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.needs("codex")
-def test_codex_runs(sandbox: Sandbox) -> None:
+def test_codex_runs_through_the_relay(sandbox: Sandbox) -> None:
     script = answers({"text": "Done as asked."}, repeat=True)
     with FakeAPI(script) as api, relaying(Origin("http", "127.0.0.1", api.port)) as relay:
         ran = run_codex(sandbox, through(relay, api, "openai"), "Say it.")

@@ -9,6 +9,7 @@ import pytest
 from agent_logger.proxy.spool import frames
 from tests.proxy.wires import Running, Upstream, Wire, relaying
 
+DOORS = ("base-url", "forward")
 TEXT = "".join(f'data: {{"text":"Grüße, 世界 {number}"}}\n\n' for number in range(40)).encode()
 ENCODINGS = {"plain": TEXT, "gzip": gzip.compress(TEXT, mtime=0)}
 HEADS = {
@@ -37,7 +38,7 @@ def place(point: int, whole: bytes, head: int) -> int:
 
 
 @pytest.fixture(scope="module")
-def stage() -> Iterator[tuple[Running, Upstream, list[tuple[bytes, str]]]]:
+def stage(door: str) -> Iterator[tuple[Running, Upstream, list[tuple[bytes, str]]]]:
     script: list[tuple[bytes, str]] = []
 
     def play(wire: Wire) -> None:
@@ -90,7 +91,7 @@ def delivered(framing: str, sent: bytes, head: int) -> tuple[bytes, bytes]:
         ("close", "reset"),
     ],
 )
-def test_a_cut_is_a_cut(
+def test_an_upstream_cut_is_passed_to_the_client_and_recorded(
     stage: tuple[Running, Upstream, list[tuple[bytes, str]]],
     framing: str,
     how: str,
@@ -113,7 +114,7 @@ def test_a_cut_is_a_cut(
     assert len(relay.tap.of(frames.ResponseHead)) == (len(sent) >= head)
 
 
-def test_a_body_that_ends_with_the_connection_ends_well(
+def test_a_body_ended_by_connection_close_is_complete(
     stage: tuple[Running, Upstream, list[tuple[bytes, str]]],
 ) -> None:
     relay, upstream, script = stage
@@ -127,9 +128,7 @@ def test_a_body_that_ends_with_the_connection_ends_well(
 
 
 BAD = [
-    pytest.param(
-        b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\nx", b"", id="two lengths"
-    ),
+    pytest.param(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\nx", b"", id="two lengths"),
     pytest.param(b"HTTP/1.1 200 OK\r\nContent-Length: +1\r\n\r\nx", b"", id="signed length"),
     pytest.param(
         b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", b"", id="both"
@@ -142,9 +141,7 @@ BAD = [
     pytest.param(b"HTTP/2 200 OK\r\n\r\n", b"", id="version"),
     pytest.param(b"SSH-2.0-OpenSSH\r\n\r\n", b"", id="not http"),
     pytest.param(b"HTTP/1.1 101 Switching\r\nUpgrade: h2c\r\n\r\n", b"", id="101 unasked"),
-    pytest.param(
-        b"HTTP/1.1 200 OK\r\nConnection: content-length\r\nContent-Length: 1\r\n\r\nx", b"", id="named"
-    ),
+    pytest.param(b"HTTP/1.1 200 OK\r\nConnection: content-length\r\nContent-Length: 1\r\n\r\nx", b"", id="named"),
     pytest.param(
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n2\nno\r\n",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n",
@@ -170,9 +167,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("sent", "got"), BAD)
-def test_an_answer_that_can_be_read_in_two_ways_is_cut_and_its_connection_not_used_again(
-    sent: bytes, got: bytes
-) -> None:
+def test_a_response_with_bad_framing_is_cut_and_its_connection_is_not_reused(sent: bytes, got: bytes) -> None:
     def play(wire: Wire) -> None:
         wire.message()
         wire.send(sent)

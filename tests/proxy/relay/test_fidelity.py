@@ -1,6 +1,7 @@
 """Bytes arrive as they were sent, but for what is taken out; and the frames hold the same bytes."""
 
 import contextlib
+import re
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,6 +12,8 @@ from hypothesis import strategies as st
 
 from agent_logger.proxy.spool import frames
 from tests.proxy.wires import KEY, Running, Upstream, Wire, relaying
+
+DOORS = ("base-url", "forward")
 
 # ---- messages, generated
 
@@ -27,9 +30,7 @@ MEANT = {
 MEANT |= {"transfer-encoding", "upgrade", "origin", "sec-fetch-site"}
 
 names = st.one_of(
-    st.sampled_from(
-        ["anthropic-beta", "Anthropic-Beta", "X-Dup", "x-dup", "X-Stainless-Lang", "accept", "Trailer"]
-    ),
+    st.sampled_from(["anthropic-beta", "Anthropic-Beta", "X-Dup", "x-dup", "X-Stainless-Lang", "accept", "Trailer"]),
     st.text(TOKEN, min_size=1, max_size=12).filter(lambda name: name.lower() not in MEANT),
 ).map(str.encode)
 texts = st.binary(max_size=20).map(lambda raw: bytes(b for b in raw if (b >= 32 and b != 127) or b == 9))
@@ -94,9 +95,7 @@ def bodies(draw: st.DrawFn, kinds: tuple[str, ...]) -> tuple[list[bytes], bytes,
     if kind == "chunked":
         chunks = draw(chunkings)
         trailers = b"".join(line + b"\r\n" for line in draw(st.lists(lines, max_size=2)))
-        raw = b"".join(
-            form % len(data) + extension + b"\r\n" + data + b"\r\n" for data, extension, form in chunks
-        )
+        raw = b"".join(form % len(data) + extension + b"\r\n" + data + b"\r\n" for data, extension, form in chunks)
         last = draw(st.sampled_from([b"0", b"000", b"0;last=1"]))
         coding = draw(st.sampled_from([b"Transfer-Encoding: chunked", b"transfer-encoding: Chunked"]))
         return (
@@ -142,22 +141,17 @@ def responses(draw: st.DrawFn) -> Message:
     status = draw(st.sampled_from([b"200", b"201", b"204", b"304", b"404", b"418", b"529", b"999"]))
     reason = draw(st.sampled_from([b" OK", b" ", b"", b" Okey  Dokey", b" \xc3\xa9t\xe9"]))
     bare = status in (b"204", b"304")
-    framing, body, chunks, trailers, until_close = draw(
-        bodies(("none",) if bare else ("length", "chunked", "close"))
-    )
+    framing, body, chunks, trailers, until_close = draw(bodies(("none",) if bare else ("length", "chunked", "close")))
     marked = [(line, True) for line in [*draw(headers), *framing]]
     marked += [
-        (line, False)
-        for line in draw(st.lists(st.sampled_from([b"Keep-Alive: max=3", b"connection: x-no-such"])))
+        (line, False) for line in draw(st.lists(st.sampled_from([b"Keep-Alive: max=3", b"connection: x-no-such"])))
     ]
     marked += draw(st.sampled_from([[], [(b"Set-Cookie: sid=s3cr3tsessi0n; Path=/", True)]]))
     marked = draw(st.permutations(marked))
     first = b"HTTP/1.1 " + status + reason
     head = b"\r\n".join([first, *(line for line, _ in marked), b"", b""])
     expected = b"\r\n".join([first, *(line for line, stays in marked if stays), b"", b""])
-    return Message(
-        interim + head + body, interim + expected + body, interim + head, chunks, trailers, until_close
-    )
+    return Message(interim + head + body, interim + expected + body, interim + head, chunks, trailers, until_close)
 
 
 # ---- the world
@@ -194,7 +188,7 @@ def send(wire: Wire, data: bytes, sizes: list[int]) -> None:
 
 
 @pytest.fixture(scope="module")
-def stage() -> Iterator[Stage]:
+def stage(door: str) -> Iterator[Stage]:
     played: list[Stage] = []
     with Upstream(lambda wire: played[0].play(wire)) as upstream, relaying(upstream.origin) as relay:
         played.append(Stage(relay, upstream))
@@ -203,12 +197,14 @@ def stage() -> Iterator[Stage]:
 
 def placed(stage: Stage, message: Message) -> Message:
     """With the addresses of this run, which no generated text holds."""
-    prefix, ours = b" " + stage.upstream.path(""), b"127.0.0.1:%d" % stage.relay.port
+    prefix, ours = b" " + stage.relay.path(stage.upstream, ""), stage.relay.host()
     sent, head = (
-        raw.replace(b" PREFIX", prefix, 1).replace(b"hOsT: HERE", b"hOsT: " + ours, 1)
+        re.sub(rb" PREFIX(?!/)", b" PREFIX/" if prefix == b" " else b" PREFIX", raw)
+        .replace(b" PREFIX", prefix, 1)
+        .replace(b"hOsT: HERE", b"hOsT: " + ours, 1)
         for raw in (message.sent, message.head)
     )
-    theirs = b"hOsT: 127.0.0.1:%d" % stage.upstream.port
+    theirs = b"hOsT: " + stage.relay.upstream_host(stage.upstream)
     expected = message.expected.replace(b"hOsT: HERE", theirs, 1)
     return Message(sent, expected, head, message.chunks, message.trailers)
 
@@ -227,7 +223,7 @@ def placed(stage: Stage, message: Message) -> Message:
     sizes=st.lists(st.integers(1, 200), min_size=1, max_size=3),
     back=st.lists(st.integers(1, 200), min_size=1, max_size=3),
 )
-def test_every_byte_arrives_as_it_was_sent(
+def test_every_byte_is_forwarded_and_framed_unchanged(
     stage: Stage, asked: Message, answer: Message, sizes: list[int], back: list[int]
 ) -> None:
     request = placed(stage, asked)

@@ -10,8 +10,10 @@ from agent_logger.proxy.spool import frames
 from tests.proxy.wires import KEY, Upstream, Wire, answering, relaying, response, wait_for
 from tests.pulse import Pulse
 
+DOORS = ("base-url", "forward")
 
-def test_a_call_goes_through_and_is_told_in_order() -> None:
+
+def test_a_call_is_forwarded_and_framed_in_order() -> None:
     body = b'{"model":"m"}'
     with Upstream(answering(response(b"fine"))) as upstream, relaying(upstream.origin) as relay:
         with relay.client() as client:
@@ -29,13 +31,11 @@ def test_a_call_goes_through_and_is_told_in_order() -> None:
     [begun] = relay.tap.of(frames.RequestHeadFrame)
     assert (begun.provider, begun.upstream, begun.path) == (
         "anthropic",
-        f"127.0.0.1:{upstream.port}",
+        relay.upstream_host(upstream).decode(),
         b"/v1/messages",
     )
     assert KEY not in begun.head
-    assert relay.tap.filled(begun.head, begun.masked).endswith(
-        b"x-api-key: " + KEY + b"\r\nContent-Length: 13\r\n\r\n"
-    )
+    assert relay.tap.filled(begun.head, begun.masked).endswith(b"x-api-key: " + KEY + b"\r\nContent-Length: 13\r\n\r\n")
     assert relay.tap.request_body() == body
     assert relay.tap.reason() is None
 
@@ -52,7 +52,7 @@ def test_calls_on_one_connection_share_an_upstream_connection() -> None:
         assert len(upstream.wires) == 1
 
 
-def test_what_a_client_leaves_behind_serves_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_idle_upstream_connection_is_reused_by_the_next_client(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agent_logger.proxy.relay.upstream._POOLED_SECONDS", 60)
     with Upstream(answering(response())) as upstream, relaying(upstream.origin) as relay:
         for _ in range(3):
@@ -76,7 +76,7 @@ def test_pipelined_requests_are_answered_in_order() -> None:
         assert [client.message() for _ in paths] == [response(name) for name in (b"/a", b"/b", b"/c")]
 
 
-def test_a_client_that_half_closes_still_gets_its_answer() -> None:
+def test_a_client_that_half_closes_still_gets_its_response() -> None:
     def play(wire: Wire) -> None:
         wire.message()
         time.sleep(0.7)
@@ -91,7 +91,7 @@ def test_a_client_that_half_closes_still_gets_its_answer() -> None:
 
 @pytest.mark.alone
 @pytest.mark.parametrize("leave", ["close", "reset"])
-def test_a_client_that_leaves_while_the_model_thinks_ends_the_upstream_call(leave: str) -> None:
+def test_a_client_disconnect_before_the_response_ends_the_upstream_call(leave: str) -> None:
     ended: list[float] = []
 
     def play(wire: Wire) -> None:
@@ -110,7 +110,7 @@ def test_a_client_that_leaves_while_the_model_thinks_ends_the_upstream_call(leav
     assert ended[0] - left < 0.5
 
 
-def test_an_interim_response_and_the_wait_for_it_are_the_upstreams() -> None:
+def test_interim_responses_come_from_the_upstream() -> None:
     def play(wire: Wire) -> None:
         head = wire.head()
         assert b"Expect: 100-continue\r\n" in head
@@ -129,7 +129,7 @@ def test_an_interim_response_and_the_wait_for_it_are_the_upstreams() -> None:
         assert [head.head[9:12] for head in relay.tap.of(frames.ResponseHead)] == [b"100", b"103", b"200"]
 
 
-def test_an_upstream_that_closes_an_idle_connection_closes_the_clients() -> None:
+def test_an_upstream_that_closes_an_idle_connection_closes_the_client_connection() -> None:
     def play(wire: Wire) -> None:
         wire.message()
         wire.send(response())
@@ -141,7 +141,7 @@ def test_an_upstream_that_closes_an_idle_connection_closes_the_clients() -> None
         assert client.end() == "closed"
 
 
-def test_an_upstream_that_closes_as_soon_as_it_is_connected_to_leaves_nobody_waiting() -> None:
+def test_an_upstream_that_closes_on_connect_closes_the_client_connection() -> None:
     with Upstream(Wire.close) as upstream, relaying(upstream.origin) as relay:
         for number in range(1, 41):
             with relay.client(2) as client:
@@ -151,7 +151,8 @@ def test_an_upstream_that_closes_as_soon_as_it_is_connected_to_leaves_nobody_wai
             assert relay.tap.reason(number) in ("upstream_closed", "upstream_reset")
 
 
-def test_nothing_listens_there() -> None:
+@pytest.mark.door("base-url")
+def test_a_refused_upstream_connection_gets_status_502() -> None:
     with Upstream(answering(b"")) as upstream:
         pass
     with relaying(upstream.origin) as relay, relay.client() as client:
@@ -163,7 +164,7 @@ def test_nothing_listens_there() -> None:
 
 
 @pytest.mark.parametrize("leave", ["close", "reset"])
-def test_an_answer_before_the_question_has_ended_arrives_whole(leave: str) -> None:
+def test_a_response_sent_before_the_request_ended_arrives_complete(leave: str) -> None:
     """413 and goodbye, while the client is still uploading."""
     refusal = response(b"too big", b"413 Content Too Large", b"Connection: close\r\n")
 
@@ -180,7 +181,7 @@ def test_an_answer_before_the_question_has_ended_arrives_whole(leave: str) -> No
         assert relay.tap.reason() in ("upstream_closed", "upstream_reset")
 
 
-def test_an_answer_before_the_question_has_ended_does_not_end_the_call() -> None:
+def test_a_response_sent_before_the_request_ended_does_not_end_the_call() -> None:
     def play(wire: Wire) -> None:
         head = wire.head()
         wire.send(response(b"early"))
@@ -195,7 +196,7 @@ def test_an_answer_before_the_question_has_ended_does_not_end_the_call() -> None
         assert relay.tap.request_body() == b"x" * 1000
 
 
-def test_a_client_that_leaves_within_an_upload_that_waits_is_noticed() -> None:
+def test_a_client_disconnect_during_a_stalled_upload_is_noticed() -> None:
     ended = threading.Event()
 
     def play(wire: Wire) -> None:
@@ -219,15 +220,15 @@ def test_a_client_that_leaves_within_an_upload_that_waits_is_noticed() -> None:
     ("version", "header", "stays"),
     [(b"1.1", b"", True), (b"1.1", b"Connection: close\r\n", False), (b"1.0", b"", False)],
 )
-def test_the_clients_connection_stays_as_long_as_it_wants(version: bytes, header: bytes, stays: bool) -> None:
+def test_the_request_determines_whether_the_client_connection_stays_open(
+    version: bytes, header: bytes, stays: bool
+) -> None:
     with (
         Upstream(answering(response())) as upstream,
         relaying(upstream.origin) as relay,
         relay.client() as client,
     ):
-        request = relay.request(upstream.path(), b"{}", headers=header).replace(
-            b"HTTP/1.1", b"HTTP/" + version, 1
-        )
+        request = relay.request(upstream.path(), b"{}", headers=header).replace(b"HTTP/1.1", b"HTTP/" + version, 1)
         client.send(request)
         assert client.message() == response()
         if stays:
@@ -238,7 +239,7 @@ def test_the_clients_connection_stays_as_long_as_it_wants(version: bytes, header
         assert b" HTTP/" + version + b"\r\n" in upstream.wires[0].read
 
 
-def test_an_http_1_0_answer_ends_the_clients_connection() -> None:
+def test_an_http_1_0_response_closes_the_client_connection() -> None:
     old = b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok"
     with Upstream(answering(old)) as upstream, relaying(upstream.origin) as relay, relay.client() as client:
         client.send(relay.request(upstream.path(), b"{}"))
@@ -246,7 +247,8 @@ def test_an_http_1_0_answer_ends_the_clients_connection() -> None:
         assert relay.tap.reason() is None
 
 
-def test_one_connection_may_ask_several_upstreams() -> None:
+@pytest.mark.door("base-url")
+def test_one_client_connection_may_call_several_upstreams() -> None:
     with (
         Upstream(answering(response(b"one"))) as one,
         Upstream(answering(response(b"two"))) as two,
@@ -258,7 +260,7 @@ def test_one_connection_may_ask_several_upstreams() -> None:
             assert client.message() == response(body)
 
 
-def test_a_bad_chunk_after_good_ones_ends_both_sides() -> None:
+def test_a_bad_request_chunk_closes_both_connections() -> None:
     arrived = threading.Event()
 
     def play(wire: Wire) -> None:
@@ -277,7 +279,7 @@ def test_a_bad_chunk_after_good_ones_ends_both_sides() -> None:
         assert relay.tap.reason() == "bad_framing"
 
 
-def test_an_answer_nobody_asked_for_is_not_the_next_ones() -> None:
+def test_an_unsolicited_response_is_not_used_for_the_next_request() -> None:
     answered = threading.Event()
 
     def play(wire: Wire) -> None:
@@ -297,7 +299,7 @@ def test_an_answer_nobody_asked_for_is_not_the_next_ones() -> None:
         assert len(upstream.wires) == 2
 
 
-def test_stopping_lets_calls_end_and_then_cuts_them() -> None:
+def test_stopping_waits_for_open_calls_and_then_cuts_them() -> None:
     def play(wire: Wire) -> None:
         head = wire.message()
         wire.send(response(b"slow")[:-2])

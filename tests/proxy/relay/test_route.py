@@ -49,13 +49,13 @@ def relay() -> Iterator[Running]:
         yield running
 
 
-def test_there_are_enough_spellings() -> None:
+def test_at_least_60_host_spellings_are_tested() -> None:
     assert len(SPELLINGS) >= 60
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
 @pytest.mark.parametrize("provider", ["anthropic", "openai", "gemini"])
-def test_a_host_that_is_not_in_the_table_is_refused(
+def test_a_host_that_is_not_allowed_is_refused(
     relay: Running, canary: socket.socket, monkeypatch: pytest.MonkeyPatch, spelling: str, provider: str
 ) -> None:
     touched: list[object] = []
@@ -81,25 +81,22 @@ def test_a_host_that_is_not_in_the_table_is_refused(
         "/health", "/anthropic?/api.anthropic.com/", "/anthropic/\\api.anthropic.com/",
     ],
 )  # fmt: skip
-def test_a_path_of_another_form_leads_nowhere(target: str) -> None:
+def test_a_path_without_provider_and_host_is_not_allowed(target: str) -> None:
     with pytest.raises(NotAllowedError):
         Routes().find(target.encode())
 
 
 @pytest.mark.parametrize("host", KNOWN_HOSTS)
-def test_the_known_hosts_are_https_on_443(host: str) -> None:
+def test_known_hosts_use_https_on_port_443(host: str) -> None:
     route = Routes().find(f"/openai/{host.upper()}/v1/%2F?x=%20".encode())
     assert (route.host, route.port, route.tls, route.name) == (host, 443, True, host)
     assert (route.path, route.any_address) == (b"/v1/%2F?x=%20", False)
 
 
-def test_an_allowed_origin_is_named_with_its_port_unless_that_is_443() -> None:
-    routes = Routes(
-        map(Origin.parse, ["https://llm.example.com", "http://127.0.0.1:11434", "https://x.test:8443"])
-    )
+def test_an_allowed_origin_includes_its_port_unless_the_port_is_443() -> None:
+    routes = Routes(map(Origin.parse, ["https://llm.example.com", "http://127.0.0.1:11434", "https://x.test:8443"]))
     found = [
-        routes.find(f"/openai/{name}/v1".encode())
-        for name in ("llm.example.com", "127.0.0.1:11434", "x.test:8443")
+        routes.find(f"/openai/{name}/v1".encode()) for name in ("llm.example.com", "127.0.0.1:11434", "x.test:8443")
     ]
     assert [(route.port, route.tls, route.any_address) for route in found] == [
         (443, True, True),
@@ -128,7 +125,7 @@ def over_ipv6() -> Iterator[Upstream]:
         yield upstream
 
 
-def test_an_ipv6_origin_is_allowed_by_its_one_spelling(over_ipv6: Upstream) -> None:
+def test_an_ipv6_origin_is_allowed_only_in_canonical_form(over_ipv6: Upstream) -> None:
     port = over_ipv6.port
     with relaying(Origin.parse(f"http://[0:0::1]:{port}")) as relay:
         with relay.client() as client:
@@ -176,9 +173,7 @@ def test_a_known_name_that_resolves_to_a_private_address_is_not_connected_to(
 
 
 @pytest.mark.parametrize("address", ["8.8.8.8", "160.79.104.10", "2606:4700::1111", "64:ff9b::808:808"])
-def test_a_public_address_is_connected_to_and_to_no_other(
-    monkeypatch: pytest.MonkeyPatch, address: str
-) -> None:
+def test_only_public_addresses_of_a_known_name_are_connected_to(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
     dialled: list[str] = []
 
     async def resolve(host: str, port: int) -> list[str]:
@@ -197,7 +192,7 @@ def test_a_public_address_is_connected_to_and_to_no_other(
     assert dialled == [address]
 
 
-def test_a_redirect_is_the_clients_to_follow() -> None:
+def test_a_redirect_is_passed_to_the_client() -> None:
     moved = response(b"", b"302 Found", b"Location: http://127.0.0.1:1/steal\r\n")
     with Upstream(answering(moved)) as target, relaying(target.origin) as relay, relay.client() as client:
         client.send(relay.request(target.path(), b"{}"))
@@ -205,7 +200,7 @@ def test_a_redirect_is_the_clients_to_follow() -> None:
         assert len(target.wires) == 1
 
 
-def test_names_that_do_not_resolve_and_addresses_that_do_not_answer_say_so(
+def test_dns_failures_get_status_502_and_connect_timeouts_504(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def silence(address: str, port: int) -> socket.socket:
@@ -225,13 +220,11 @@ def test_names_that_do_not_resolve_and_addresses_that_do_not_answer_say_so(
             assert relay.tap.reason() == reason
 
 
-def test_the_host_that_the_upstream_sees_is_its_own() -> None:
+def test_the_upstream_gets_its_own_host_header() -> None:
     def play(wire: Wire) -> None:
         head = wire.head()
         wire.send(response(head))
 
     with Upstream(play) as target, relaying(target.origin) as relay, relay.client() as client:
         client.send(relay.request(target.path("/x"), method=b"GET"))
-        assert client.message().endswith(
-            b"\r\n\r\nGET /x HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n" % target.port
-        )
+        assert client.message().endswith(b"\r\n\r\nGET /x HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n" % target.port)

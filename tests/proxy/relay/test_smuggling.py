@@ -14,6 +14,8 @@ import pytest
 from agent_logger.proxy.spool import frames
 from tests.proxy.wires import Running, Upstream, Wire, relaying, response
 
+DOORS = ("base-url", "forward")
+
 NUMBERS = count()
 SECOND = b"GET {path}/smuggled HTTP/1.1\r\n{host}\r\n\r\n"
 GET = b"GET {path} HTTP/1.1\r\n{host}\r\n%b\r\n"
@@ -97,9 +99,10 @@ REFUSED = {
     "high byte in target": b"GET {path}/\xc3\xa9 HTTP/1.1\r\n{host}\r\n\r\n",
     "NUL in target": b"GET {path}/\x00 HTTP/1.1\r\n{host}\r\n\r\n",
     "fragment": b"GET {path}#x HTTP/1.1\r\n{host}\r\n\r\n",
-    "absolute form": b"GET http://127.0.0.1{path} HTTP/1.1\r\n{host}\r\n\r\n",
+    "absolute form, https": b"GET https://127.0.0.1{path} HTTP/1.1\r\n{host}\r\n\r\n",
     "asterisk form": b"OPTIONS * HTTP/1.1\r\n{host}\r\n\r\n",
-    "CONNECT": b"CONNECT 127.0.0.1:80 HTTP/1.1\r\n{host}\r\n\r\n",
+    "CONNECT to a path": b"CONNECT {path} HTTP/1.1\r\n{host}\r\n\r\n",
+    "CONNECT without a port": b"CONNECT 127.0.0.1 HTTP/1.1\r\n{host}\r\n\r\n",
     "HTTP/2 preface": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     "TLS hello": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
     # hosts, and what Connection may name
@@ -107,10 +110,8 @@ REFUSED = {
     "two Hosts": GET % b"{host}\r\n",
     "two Hosts, other case": GET % b"hOST: evil.test\r\n",
     "Host list": b"GET {path} HTTP/1.1\r\n{host}, evil.test\r\n\r\n",
-    "Connection names Content-Length": POST % b"Connection: content-length\r\nContent-Length: 40\r\n"
-    + b"x" * 40,
-    "Connection names Transfer-Encoding": POST
-    % b"Connection: Transfer-Encoding\r\nTransfer-Encoding: chunked\r\n"
+    "Connection names Content-Length": POST % b"Connection: content-length\r\nContent-Length: 40\r\n" + b"x" * 40,
+    "Connection names Transfer-Encoding": POST % b"Connection: Transfer-Encoding\r\nTransfer-Encoding: chunked\r\n"
     + END,
     "Connection names Host": GET % b"Connection: close, Host\r\n",
     # chunks
@@ -176,9 +177,7 @@ def requests_in(data: bytes) -> int | None:
             return count
         if isinstance(event, h11.EndOfMessage):
             count += 1
-        if event is h11.PAUSED or (
-            isinstance(event, h11.EndOfMessage) and server.our_state is h11.SEND_RESPONSE
-        ):
+        if event is h11.PAUSED or (isinstance(event, h11.EndOfMessage) and server.our_state is h11.SEND_RESPONSE):
             with contextlib.suppress(h11.LocalProtocolError):
                 server.send(h11.Response(status_code=200, headers=[("content-length", "0")]))
                 server.send(h11.EndOfMessage())
@@ -210,25 +209,23 @@ class Canary:
 
 
 @pytest.fixture(scope="module")
-def stage() -> Iterator[tuple[Running, Upstream, Canary]]:
+def stage(door: str) -> Iterator[tuple[Running, Upstream, Canary]]:
     canary = Canary()
     with Upstream(canary.play) as upstream, relaying(upstream.origin) as relay:
         yield relay, upstream, canary
 
 
 def placed(payload: bytes, relay: Running, upstream: Upstream, path: str = "/v1") -> bytes:
-    host = b"Host: 127.0.0.1:%d" % relay.port
-    return payload.replace(b"{path}", upstream.path(path)).replace(b"{host}", host)
+    host = b"Host: " + relay.host()
+    return payload.replace(b"{path}", relay.path(upstream, path)).replace(b"{host}", host)
 
 
-def test_there_are_enough_payloads() -> None:
+def test_at_least_80_smuggling_payloads_are_tested() -> None:
     assert len(REFUSED) >= 80
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_can_be_read_in_two_ways_is_refused_and_reaches_nobody(
-    stage: tuple[Running, Upstream, Canary], name: str
-) -> None:
+def test_ambiguous_requests_are_refused_and_not_forwarded(stage: tuple[Running, Upstream, Canary], name: str) -> None:
     relay, upstream, canary = stage
     relay.tap.frames.clear()
     path = f"/v1/{next(NUMBERS)}/"
@@ -244,7 +241,9 @@ def test_what_can_be_read_in_two_ways_is_refused_and_reaches_nobody(
 
 @pytest.mark.parametrize("name", FINE)
 @pytest.mark.parametrize("size", [1 << 20, 1])
-def test_a_request_is_one_to_everybody(stage: tuple[Running, Upstream, Canary], name: str, size: int) -> None:
+def test_relay_and_upstream_see_the_same_number_of_requests(
+    stage: tuple[Running, Upstream, Canary], name: str, size: int
+) -> None:
     relay, upstream, canary = stage
     payload, count = placed(FINE[name][0], relay, upstream), FINE[name][1]
     before = canary.requests()
@@ -261,7 +260,9 @@ def test_a_request_is_one_to_everybody(stage: tuple[Running, Upstream, Canary], 
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_cut_anywhere_a_bad_request_is_never_two(stage: tuple[Running, Upstream, Canary], name: str) -> None:
+def test_a_bad_request_sent_byte_by_byte_never_becomes_two_requests(
+    stage: tuple[Running, Upstream, Canary], name: str
+) -> None:
     """Sent byte by byte its beginning may go upstream; a second request never does."""
     relay, upstream, canary = stage
     payload = placed(REFUSED[name], relay, upstream) + placed(SECOND, relay, upstream)

@@ -13,6 +13,7 @@ from agent_logger.config import Origin
 from agent_logger.proxy.spool import frames
 from tests.proxy.wires import Running, Upstream, Wire, answering, relaying, response
 
+DOORS = ("base-url", "forward")
 UPGRADE = b"Connection: keep-alive, Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
 ACCEPTED = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
 
@@ -22,7 +23,7 @@ def tunnelled(relay: Running, *, from_client: bool) -> bytes:
 
 
 @pytest.mark.parametrize("compression", ["deflate", None])
-def test_a_real_client_and_a_real_server_talk(compression: str | None) -> None:
+def test_a_real_websocket_client_and_server_exchange_messages(compression: str | None) -> None:
     def echo(websocket: ServerConnection) -> None:
         for message in websocket:
             websocket.send(message)
@@ -32,8 +33,8 @@ def test_a_real_client_and_a_real_server_talk(compression: str | None) -> None:
         thread.start()
         port = server.socket.getsockname()[1]
         with relaying(Origin("http", "127.0.0.1", port)) as relay:
-            url = f"ws://127.0.0.1:{relay.port}/openai/127.0.0.1:{port}/v1/responses"
-            with connect(url, compression=compression, proxy=None) as websocket:
+            url, how = relay.websocket(("127.0.0.1", port), "/v1/responses")
+            with connect(url, compression=compression, **how) as websocket:
                 messages: list[str | bytes] = [
                     "hello",
                     json.dumps({"type": "response.create"}),
@@ -73,7 +74,7 @@ def test_bytes_before_and_after_the_switch_belong_to_the_tunnel() -> None:
 
 
 @pytest.mark.parametrize("leave", ["close", "reset"])
-def test_who_leaves_a_tunnel_ends_it(leave: str) -> None:
+def test_a_client_disconnect_ends_the_tunnel(leave: str) -> None:
     ends: list[str] = []
 
     def play(wire: Wire) -> None:
@@ -106,10 +107,8 @@ def test_an_upstream_that_resets_a_tunnel_resets_the_client() -> None:
         assert relay.tap.reason() == "upstream_reset"
 
 
-def test_a_refused_upgrade_is_an_answer_like_any_other_and_leaves_in_one_piece() -> None:
-    refusal = response(
-        b'{"error":"no"}', b"426 Upgrade Required", b"Upgrade: websocket\r\nConnection: Upgrade\r\n"
-    )
+def test_a_refused_upgrade_is_forwarded_as_a_normal_response_in_one_piece() -> None:
+    refusal = response(b'{"error":"no"}', b"426 Upgrade Required", b"Upgrade: websocket\r\nConnection: Upgrade\r\n")
 
     with (
         Upstream(answering(refusal)) as upstream,
@@ -118,7 +117,7 @@ def test_a_refused_upgrade_is_an_answer_like_any_other_and_leaves_in_one_piece()
     ):
         client.send(relay.request(upstream.path(), method=b"GET", headers=UPGRADE))
         assert client.more() == refusal
-        url = f"ws://127.0.0.1:{relay.port}{upstream.path().decode()}"
+        url, how = relay.websocket(("127.0.0.1", upstream.port), "/v1/responses")
         with pytest.raises(InvalidStatus):
-            connect(url, proxy=None)
+            connect(url, **how)
         assert relay.tap.reason() is None

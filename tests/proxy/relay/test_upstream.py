@@ -6,6 +6,7 @@ import ipaddress
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,11 +17,11 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from agent_logger.config import Origin
+from agent_logger.config import Network, Origin
 from agent_logger.proxy.relay import upstream as connecting
-from agent_logger.proxy.relay.route import Routes
 from agent_logger.proxy.relay.upstream import HttpsProxy
-from tests.proxy.wires import Upstream, Wire, pump, relaying, response
+from agent_logger.proxy.spool import frames
+from tests.proxy.wires import Upstream, Wire, answering, pump, relaying, response
 
 
 @dataclass
@@ -47,9 +48,7 @@ def _signed(name: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey,
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     folder = tmp_path_factory.mktemp("ca")
     root_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
-    root, leaf = (
-        x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]) for name in ("test CA", "localhost")
-    )
+    root, leaf = (x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]) for name in ("test CA", "localhost"))
     usage = x509.KeyUsage(*([True] + [False] * 4 + [True, True] + [False] * 2))
     identifier = x509.SubjectKeyIdentifier.from_public_key(root_key.public_key())
     basic = x509.BasicConstraints(ca=True, path_length=None)
@@ -64,9 +63,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     issued_by = x509.AuthorityKeyIdentifier.from_issuer_public_key(root_key.public_key())
     cert = _signed(leaf, root, key, root_key, (names, False), (issued_by, False))
     (folder / "ca.pem").write_bytes(ca.public_bytes(serialization.Encoding.PEM))
-    pem = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
+    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     (folder / "server.pem").write_bytes(pem + cert.public_bytes(serialization.Encoding.PEM))
     return _authority(folder)
 
@@ -104,7 +101,7 @@ def test_the_upstream_is_verified_against_the_given_certificates(authority: Auth
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
-def test_an_upstream_that_nobody_vouches_for_is_not_spoken_to(authority: Authority, host: str) -> None:
+def test_an_upstream_with_an_untrusted_certificate_gets_no_request(authority: Authority, host: str) -> None:
     with over_tls(authority, response(b"secure")) as upstream:
         with relaying(Origin("https", host, upstream.port)) as relay, relay.client() as client:
             client.send(relay.request(b"/anthropic/%b:%d/v1" % (host.encode(), upstream.port), b"{}"))
@@ -113,9 +110,7 @@ def test_an_upstream_that_nobody_vouches_for_is_not_spoken_to(authority: Authori
         assert upstream.wires[0].read == b""
 
 
-def test_a_certificate_for_another_name_is_refused(
-    authority: Authority, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_certificate_for_another_name_is_rejected(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> None:
     async def resolve(host: str, port: int) -> list[str]:
         return ["127.0.0.1"]
 
@@ -128,7 +123,7 @@ def test_a_certificate_for_another_name_is_refused(
             assert relay.tap.reason() == "tls"
 
 
-def test_an_upstream_that_speaks_no_tls_is_a_failure_of_tls() -> None:
+def test_an_upstream_without_tls_fails_with_the_reason_tls() -> None:
     def play(wire: Wire) -> None:
         wire.more()
         wire.send(b"HTTP/1.1 400 Bad Request\r\n\r\n")
@@ -140,7 +135,7 @@ def test_an_upstream_that_speaks_no_tls_is_a_failure_of_tls() -> None:
         assert relay.tap.reason() == "tls"
 
 
-def test_a_cut_inside_tls_is_a_cut(authority: Authority) -> None:
+def test_a_cut_inside_tls_is_passed_to_the_client(authority: Authority) -> None:
     def play(wire: Wire) -> None:
         secure = Wire(authority.server.wrap_socket(wire.sock, server_side=True))
         secure.message()
@@ -220,12 +215,10 @@ def test_known_hosts_are_reached_through_the_https_proxy(authority: Authority) -
         other.send(relay.request(b"/openai/evil.test/v1/responses", b"{}"))
         assert other.rest().startswith(b"HTTP/1.1 403 ")
     basic = b"Proxy-Authorization: Basic dXNlcjpwQHNz\r\n"
-    assert proxy.heads == [
-        b"CONNECT api.openai.com:443 HTTP/1.1\r\nHost: api.openai.com:443\r\n" + basic + b"\r\n"
-    ]
+    assert proxy.heads == [b"CONNECT api.openai.com:443 HTTP/1.1\r\nHost: api.openai.com:443\r\n" + basic + b"\r\n"]
 
 
-def test_a_proxy_may_be_spoken_to_over_tls(authority: Authority) -> None:
+def test_the_https_proxy_may_itself_use_tls(authority: Authority) -> None:
     """TLS inside TLS, with more in both directions than any buffer holds."""
     big = response(b"y" * 2_000_000)
     with (
@@ -245,7 +238,7 @@ def test_a_proxy_may_be_spoken_to_over_tls(authority: Authority) -> None:
     assert len(proxy.heads) == 1
 
 
-def test_a_proxy_that_nobody_vouches_for_is_not_told_anything(authority: Authority) -> None:
+def test_an_https_proxy_with_an_untrusted_certificate_gets_no_request(authority: Authority) -> None:
     with (
         forward_proxy(1, tls=authority.server) as (proxy, url),
         relaying(https_proxy=url) as relay,
@@ -257,7 +250,7 @@ def test_a_proxy_that_nobody_vouches_for_is_not_told_anything(authority: Authori
     assert proxy.heads == []
 
 
-def test_an_upstream_behind_a_proxy_is_verified_too(authority: Authority) -> None:
+def test_an_upstream_behind_an_https_proxy_is_verified(authority: Authority) -> None:
     """The proxy leads to one that has no certificate for that name."""
     with (
         over_tls(authority, response(b"not it")) as upstream,
@@ -270,7 +263,7 @@ def test_an_upstream_behind_a_proxy_is_verified_too(authority: Authority) -> Non
         assert relay.tap.reason() == "tls"
 
 
-def test_plain_http_and_what_no_proxy_names_go_directly(authority: Authority) -> None:
+def test_hosts_in_no_proxy_are_connected_directly(authority: Authority) -> None:
     with over_tls(authority, response(b"near")) as upstream, forward_proxy(1) as (proxy, url):
         origin = Origin("https", "localhost", upstream.port)
         options = {"ca_file": authority.ca_file, "https_proxy": url, "no_proxy": "example.com, localhost"}
@@ -280,10 +273,8 @@ def test_plain_http_and_what_no_proxy_names_go_directly(authority: Authority) ->
     assert proxy.heads == []
 
 
-@pytest.mark.parametrize(
-    "answer", [b"HTTP/1.1 407 No\r\n\r\n", b"HTTP/1.1 502 Bad\r\n\r\n", b"", b"nonsense\r\n\r\n"]
-)
-def test_a_proxy_that_does_not_connect_is_no_connection(answer: bytes) -> None:
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 407 No\r\n\r\n", b"HTTP/1.1 502 Bad\r\n\r\n", b"", b"nonsense\r\n\r\n"])
+def test_a_failed_connect_through_the_https_proxy_gets_status_502(answer: bytes) -> None:
     with (
         forward_proxy(1, answer=answer) as (_, url),
         relaying(https_proxy=url) as relay,
@@ -305,7 +296,7 @@ def test_a_proxy_that_does_not_connect_is_no_connection(answer: bytes) -> None:
         ("a.test:8443,other", ["other"]),
     ],
 )
-def test_no_proxy_names_hosts_and_what_is_under_them(no_proxy: str, direct: list[str]) -> None:
+def test_no_proxy_matches_hosts_and_their_subdomains(no_proxy: str, direct: list[str]) -> None:
     proxy = HttpsProxy.parse("127.0.0.1:3128", no_proxy)
     assert proxy is not None
     assert [host for host in ("a.test", "b.a.test", "xa.test", "other") if not proxy.serves(host, 443)] == (
@@ -317,15 +308,112 @@ def test_no_proxy_names_hosts_and_what_is_under_them(no_proxy: str, direct: list
     ("no_proxy", "direct"),
     [("::1", True), ("[::1]", True), ("[::1]:443", True), ("[::1]:80", False), ("::2", False), ("1", False)],
 )
-def test_no_proxy_names_ipv6_addresses(no_proxy: str, direct: bool) -> None:
+def test_no_proxy_matches_ipv6_addresses(no_proxy: str, direct: bool) -> None:
     proxy = HttpsProxy.parse("127.0.0.1:3128", no_proxy)
     assert proxy is not None
     assert proxy.serves("::1", 443) is not direct
-    route = Routes([Origin.parse("https://[::1]")]).find(b"/openai/[::1]/v1")
-    assert proxy.request(route).startswith(b"CONNECT [::1]:443 HTTP/1.1\r\nHost: [::1]:443\r\n")
+    assert proxy.request("::1", 443).startswith(b"CONNECT [::1]:443 HTTP/1.1\r\nHost: [::1]:443\r\n")
 
 
 @pytest.mark.parametrize("url", ["ftp://proxy.test:3128", "socks5://proxy.test", "http://", "https://"])
-def test_a_proxy_we_cannot_use_is_an_error_at_start(url: str) -> None:
+def test_an_unsupported_https_proxy_url_raises_at_start(url: str) -> None:
     with pytest.raises(ValueError, match="HTTPS_PROXY"):
         HttpsProxy.parse(url)
+
+
+# ---------------------------------------------------------------- connections
+
+
+def test_a_connection_that_the_upstream_does_not_keep_is_closed() -> None:
+    """It announces the end, and leaves it to its client to close."""
+    ends: list[str] = []
+
+    def play(wire: Wire) -> None:
+        wire.message()
+        wire.send(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok")
+        ends.append(wire.end())
+
+    with Upstream(play) as upstream, relaying(upstream.origin) as relay, relay.client() as client:
+        client.send(relay.request(upstream.path()))
+        assert client.message().endswith(b"ok")
+        give_up = time.monotonic() + 20
+        while not ends and time.monotonic() < give_up:
+            time.sleep(0.01)
+        assert ends == ["closed"]
+
+
+def test_an_upstream_that_accepts_no_connection_delays_no_other_call() -> None:
+    with socket.socket() as deaf, contextlib.ExitStack() as stack:
+        deaf.bind(("127.0.0.1", 0))
+        deaf.listen(0)
+        while True:  # until its queue is full, and the system answers no more
+            filling = stack.enter_context(socket.socket())
+            filling.settimeout(0.3)
+            try:
+                filling.connect(deaf.getsockname())
+            except TimeoutError:
+                break
+        origin = Origin.parse(f"http://127.0.0.1:{deaf.getsockname()[1]}")
+        with (
+            Upstream(answering(response())) as upstream,
+            relaying(upstream.origin, origin) as relay,
+            relay.client() as waiting,
+            relay.client(5.0) as client,
+        ):
+            waiting.send(relay.request(b"/anthropic/127.0.0.1:%d/v1/messages" % origin.port))
+            time.sleep(0.2)
+            client.send(relay.request(upstream.path()))
+            assert client.message().startswith(b"HTTP/1.1 200")
+
+
+# ---------------------------------------------------------------- registered runs
+
+ONE, OTHER = "alr_" + "1" * 32, "alr_" + "2" * 32
+
+
+def test_each_registered_run_goes_its_own_way(authority: Authority) -> None:
+    """To the same host, through different proxies, with certificates that the relay itself does not trust."""
+    with (
+        over_tls(authority, response(b"secure")) as upstream,
+        forward_proxy(upstream.port) as (first, first_url),
+        forward_proxy(upstream.port) as (second, second_url),
+        relaying() as relay,
+    ):
+        for token, url in ((ONE, first_url), (OTHER, second_url)):
+            relay.relay.routes.register(
+                token[-4:], token, (), Network(https_proxy=url, extra_ca_file=authority.ca_file)
+            )
+        for token, count in ((ONE, 1), (OTHER, 2), (ONE, 3)):
+            for _ in range(count):
+                with relay.client() as client:
+                    client.send(relay.request(f"/{token}/openai/api.openai.com/v1/models".encode()))
+                    assert client.message() == response(b"secure")
+        assert (len(first.heads), len(second.heads)) == (1, 1)  # connections are kept, each for its own run
+        heads = [frame for frame in relay.tap.frames if isinstance(frame, frames.RequestHeadFrame)]
+        assert [head.run for head in heads] == ["1111"] + ["2222"] * 2 + ["1111"] * 3
+        assert not any(b"alr_" in head.head + head.path for head in heads)
+
+
+def test_the_token_of_an_ended_run_is_refused(authority: Authority) -> None:
+    with (
+        over_tls(authority, response(b"secure")) as upstream,
+        relaying() as relay,
+        relay.client() as client,
+    ):
+        origin = Origin("https", "localhost", upstream.port)
+        relay.relay.routes.register("1", ONE, [origin], Network(ca_file=authority.ca_file))
+        target = f"/{ONE}/openai/localhost:{upstream.port}/v1/models".encode()
+        client.send(relay.request(target))
+        assert client.message() == response(b"secure")
+        relay.relay.routes.withdraw(ONE)
+        client.send(relay.request(target))
+        assert client.rest().startswith(b"HTTP/1.1 403 ")
+
+
+def test_a_certificate_file_of_a_run_that_cannot_be_read_is_ignored(authority: Authority) -> None:
+    """As Node does with NODE_EXTRA_CA_CERTS."""
+    with over_tls(authority, response(b"secure")) as upstream, relaying() as relay, relay.client() as client:
+        network = Network(ca_file=authority.ca_file, extra_ca_file="/no/such/file")
+        relay.relay.routes.register("1", ONE, [Origin("https", "localhost", upstream.port)], network)
+        client.send(relay.request(f"/{ONE}/openai/localhost:{upstream.port}/v1/models".encode()))
+        assert client.message() == response(b"secure")

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_logger.proxy.spool.spool import Spool, spool_folder
+from agent_logger.proxy.spool.folder import spool_folder
+from agent_logger.proxy.spool.spool import Spool
 from tests.proxy.killing import Fault, stage
 from tests.proxy.process import Process, proxying, wait_until
 from tests.proxy.recorder.test_kill import STEPS, check
@@ -57,7 +58,7 @@ def answered(proxy: Process) -> int:
 
 @pytest.mark.parametrize("files", [["touched.jsonl"], ["position.json"], ["touched.jsonl", "position.json"]])
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_calls_are_in_the_logs_once_whatever_of_the_spools_own_files_is_lost(
+def test_calls_are_logged_once_when_spool_state_files_are_lost_or_damaged(
     tmp_path: Path, files: list[str], damage: Damage
 ) -> None:
     with Upstream(answering(response())) as upstream:
@@ -87,9 +88,7 @@ def test_calls_are_in_the_logs_once_whatever_of_the_spools_own_files_is_lost(
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_a_position_that_is_lost_in_the_middle_of_a_checkpoint_costs_nothing(
-    tmp_path: Path, step: str
-) -> None:
+def test_a_position_file_lost_during_a_checkpoint_loses_no_call(tmp_path: Path, step: str) -> None:
     script = Script(f"lost {step}", calls=5000)
     with stage(tmp_path, pause=0.004) as it:
         relay = it.relay(script)
@@ -103,9 +102,53 @@ def test_a_position_that_is_lost_in_the_middle_of_a_checkpoint_costs_nothing(
         check(it, [script])
 
 
-def test_what_is_touched_is_on_the_device_before_the_log_is_written_to(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def _noted(log_dir: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """The writes, syncs and renames below the folder from now on: the function, and the file's name or ending."""
+    done: list[tuple[str, str]] = []
+
+    def note(name: str, path: Path) -> None:
+        if log_dir in path.parents:
+            done.append((name, path.name if path.parent.name == ".spool" else path.suffix or path.name))
+
+    def noting(name: str) -> None:
+        work = getattr(os, name)
+
+        def noted(fd: int, *args: object) -> object:
+            path = Path(os.readlink(f"/proc/self/fd/{fd}"))
+            result = work(fd, *args)
+            note(name, path)
+            return result
+
+        monkeypatch.setattr(os, name, noted)
+
+    for name in ("write", "fdatasync", "fsync"):
+        noting(name)
+    replace = os.replace
+
+    def replacing(source: Path, target: Path) -> None:
+        replace(source, target)
+        note("replace", target)
+
+    monkeypatch.setattr(os, "replace", replacing)
+    return done
+
+
+def test_a_position_is_synced_before_it_replaces_the_last_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log_dir, home = tmp_path / "logs", tmp_path / "agent-logger"
+    spool = Spool(spool_folder(log_dir))
+    Relay(spool).call(body=[b"{}"], secrets=())
+    assert spool.close()
+    done = _noted(log_dir, monkeypatch)
+    record(log_dir, home, checkpoint_seconds=1000.0)
+    replaced = [at for at, what in enumerate(done) if what == ("replace", "position.json")]
+    assert replaced
+    for start, end in zip([0, *replaced], replaced, strict=False):
+        steps = done[start:end]
+        assert steps.index(("write", "position.new")) < steps.index(("fdatasync", "position.new"))
+        assert ("fsync", ".spool") in done[end:]
+
+
+def test_touched_marks_are_synced_before_the_log_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Once for each log and checkpoint, whatever number of calls it has."""
     log_dir, home = tmp_path / "logs", tmp_path / "agent-logger"
     spool = Spool(spool_folder(log_dir), memory_bytes=1 << 28)
@@ -114,22 +157,7 @@ def test_what_is_touched_is_on_the_device_before_the_log_is_written_to(
         relay.call(body=[b"{}"], secrets=())
         relay.call(body=[b"x" * 100_000], secrets=())  # written alone
     assert spool.close()
-    done: list[tuple[str, str]] = []
-
-    def noting(name: str) -> None:
-        work = getattr(os, name)
-
-        def noted(fd: int, *args: object) -> object:
-            path = Path(os.readlink(f"/proc/self/fd/{fd}"))
-            result = work(fd, *args)
-            if log_dir in path.parents:
-                done.append((name, path.name if path.parent.name == ".spool" else path.suffix or path.name))
-            return result
-
-        monkeypatch.setattr(os, name, noted)
-
-    for name in ("write", "fdatasync", "fsync"):
-        noting(name)
+    done = _noted(log_dir, monkeypatch)
     record(log_dir, home, checkpoint_seconds=1000.0)
     first_line = done.index(("write", ".jsonl"))
     assert done.index(("fdatasync", "touched.jsonl")) < first_line

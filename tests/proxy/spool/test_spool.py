@@ -15,7 +15,9 @@ import pytest
 
 from agent_logger import platform
 from agent_logger.errors import StoreError
+from agent_logger.proxy.spool import queue as queue_module
 from agent_logger.proxy.spool import spool as module
+from agent_logger.proxy.spool.folder import segment_path, spool_folder
 from agent_logger.proxy.spool.frames import (
     HEAD,
     AnyFrame,
@@ -28,6 +30,7 @@ from agent_logger.proxy.spool.frames import (
     pack,
     unpack,
 )
+from agent_logger.proxy.spool.owner import own
 from agent_logger.proxy.spool.segments import (
     SegmentStart,
     SpoolFollower,
@@ -37,7 +40,7 @@ from agent_logger.proxy.spool.segments import (
     is_gone,
     segments_of,
 )
-from agent_logger.proxy.spool.spool import Spool, own, segment_path, spool_folder
+from agent_logger.proxy.spool.spool import Spool
 from tests.pulse import Pulse
 
 FRAMES: list[AnyFrame] = [
@@ -69,7 +72,7 @@ def wait_until(condition: Callable[[], object], seconds: float = 30.0) -> None:
 
 
 @pytest.mark.parametrize("cut", [0, 1, 4, 7, 8, 9, 20, 100, 70_100])
-def test_frames_come_back_and_a_torn_end_is_none(cut: int) -> None:
+def test_frames_round_trip_and_a_torn_last_frame_is_skipped(cut: int) -> None:
     data = b"".join(part for frame in FRAMES for part in pack(frame))
     last = len(data)
     whole = [frame for (frame,), _ in unpack(data)]
@@ -81,14 +84,14 @@ def test_frames_come_back_and_a_torn_end_is_none(cut: int) -> None:
 
 
 @pytest.mark.parametrize("at", [0, 5, 8, 12])
-def test_a_frame_with_a_wrong_byte_ends_what_can_be_read(at: int) -> None:
+def test_reading_stops_at_a_corrupted_frame(at: int) -> None:
     first, second = (b"".join(pack(frame)) for frame in FRAMES[3:])
     damaged = bytearray(first + second)
     damaged[len(first) + at] ^= 0xFF
     assert [frame for (frame,), _ in unpack(bytes(damaged))] == FRAMES[3:4]
 
 
-def test_a_hole_that_a_power_cut_left_is_no_frame() -> None:
+def test_zero_bytes_left_by_a_power_cut_are_not_a_frame() -> None:
     data = b"".join(pack(FRAMES[0])) + bytes(4096)
     assert [frame for (frame,), _ in unpack(data)] == FRAMES[:1]
 
@@ -112,7 +115,29 @@ def test_frames_are_on_disk_within_50_ms_and_in_order(tmp_path: Path) -> None:
     assert [read.number for read in everything(tmp_path)] == list(range(1, 21))
 
 
-def test_segments_are_of_bounded_size_private_and_numbered_on(tmp_path: Path) -> None:
+def test_an_idle_spool_sleeps_and_a_frame_wakes_it(tmp_path: Path) -> None:
+    before = threading.enumerate()
+    spool = Spool(tmp_path)
+    (thread,) = [it for it in threading.enumerate() if it not in before]
+    wait_until(lambda: _wakes(thread, 0.2) == 0)
+    spool.put(RequestData(1, time.monotonic_ns(), b"x"))
+    wait_until(lambda: spool.status().entries == 1, 3)  # a segment ends by itself after ten
+    assert spool.close()
+
+
+def _wakes(thread: threading.Thread, seconds: float) -> int:
+    """How often a thread of this process went back to sleep in this time."""
+
+    def count() -> int:
+        status = Path(f"/proc/self/task/{thread.native_id}/status").read_text()
+        return int(status.partition("\nvoluntary_ctxt_switches:")[2].split()[0])
+
+    first = count()
+    time.sleep(seconds)
+    return count() - first
+
+
+def test_segments_are_bounded_private_and_numbered_in_sequence(tmp_path: Path) -> None:
     spool = Spool(tmp_path, segment_bytes=1 << 16)
     for number in range(300):
         spool.put(RequestData(number, time.monotonic_ns(), b"x" * 2000))
@@ -129,7 +154,7 @@ def test_segments_are_of_bounded_size_private_and_numbered_on(tmp_path: Path) ->
     assert [read.frames[0].call for read in reads] == list(range(300))
 
 
-def test_a_segment_is_ended_by_time_too_so_that_it_can_be_removed(tmp_path: Path) -> None:
+def test_a_segment_ends_after_a_time_limit(tmp_path: Path) -> None:
     spool = Spool(tmp_path, segment_seconds=0.1)
     spool.put(FRAMES[0])
     wait_until(lambda: len(segments_of(tmp_path)[spool.relay]) == 2)
@@ -138,7 +163,7 @@ def test_a_segment_is_ended_by_time_too_so_that_it_can_be_removed(tmp_path: Path
     spool.close()
 
 
-def test_a_relay_is_known_to_be_gone_by_its_lock(tmp_path: Path) -> None:
+def test_a_released_lock_marks_a_relay_as_gone(tmp_path: Path) -> None:
     spool = Spool(tmp_path)
     assert not is_gone(tmp_path, spool.relay)
     spool.close()
@@ -147,7 +172,7 @@ def test_a_relay_is_known_to_be_gone_by_its_lock(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cut", [1, 5, 50])
-def test_a_torn_segment_of_a_dead_relay_ends_there(tmp_path: Path, cut: int) -> None:
+def test_reading_a_dead_relays_segment_stops_at_the_torn_frame(tmp_path: Path, cut: int) -> None:
     spool = Spool(tmp_path)
     for frame in FRAMES:
         spool.put(frame)
@@ -159,7 +184,7 @@ def test_a_torn_segment_of_a_dead_relay_ends_there(tmp_path: Path, cut: int) -> 
     assert 0 < len(reads) < len(FRAMES)
 
 
-def test_a_torn_end_is_read_on_while_the_relay_lives(tmp_path: Path) -> None:
+def test_a_torn_last_frame_is_read_once_the_relay_completes_the_frame(tmp_path: Path) -> None:
     spool = Spool(tmp_path)
     follower = SpoolFollower(tmp_path, spool.relay, SegmentStart())
     path = segment_path(tmp_path, spool.relay, 1)
@@ -176,8 +201,26 @@ def test_a_torn_end_is_read_on_while_the_relay_lives(tmp_path: Path) -> None:
     spool.close()
 
 
+def test_frames_that_were_read_but_not_taken_count_as_backlog(tmp_path: Path) -> None:
+    spool = Spool(tmp_path)
+    for number in range(10):
+        spool.put(RequestData(number, 1000 + number, b"x" * 5000))
+    assert spool.close()
+    size = segment_path(tmp_path, spool.relay, 1).stat().st_size
+    follower = SpoolFollower(tmp_path, spool.relay, SegmentStart())
+    assert follower.backlog_bytes() == size
+    follower.fill()
+    assert 50_000 < follower.backlog_bytes() <= size
+    assert len(list(follower.take(1004))) == 5
+    assert 25_000 < follower.backlog_bytes() <= size // 2
+    last = list(follower.take(1 << 64))[-1]
+    assert follower.backlog_bytes() == 0
+    assert follower.number == last.number + 1
+    follower.close()
+
+
 @pytest.mark.parametrize("seed", range(5))
-def test_frames_of_several_relays_come_in_the_order_they_happened(tmp_path: Path, seed: int) -> None:
+def test_frames_of_several_relays_are_merged_in_time_order(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
     relays = [Spool(tmp_path, segment_bytes=1 << 16) for _ in range(4)]
     spools = Spools(tmp_path, {})
@@ -199,7 +242,7 @@ def test_frames_of_several_relays_come_in_the_order_they_happened(tmp_path: Path
     assert [read.frames[0].call for read in got] == list(range(1, put + 1))
 
 
-def test_a_frame_waits_for_other_relays_but_not_for_long(tmp_path: Path) -> None:
+def test_a_frame_waits_only_briefly_for_other_relays(tmp_path: Path) -> None:
     quick, silent = Spool(tmp_path), Spool(tmp_path)
     spools = Spools(tmp_path, {})
     quick.put(RequestData(1, time.monotonic_ns(), b""))
@@ -211,7 +254,7 @@ def test_a_frame_waits_for_other_relays_but_not_for_long(tmp_path: Path) -> None
     silent.close()
 
 
-def test_only_open_calls_count_before_the_position(tmp_path: Path) -> None:
+def test_only_carried_frames_of_open_calls_are_read_before_the_position(tmp_path: Path) -> None:
     spool = Spool(tmp_path, segment_bytes=1 << 16)
     for number in range(100):
         spool.put(RequestData(number % 4, time.monotonic_ns(), b"x" * 3000))
@@ -233,7 +276,7 @@ def test_only_open_calls_count_before_the_position(tmp_path: Path) -> None:
     assert passed and {read.segment for read in again} >= {0, 3}
 
 
-def test_a_relay_is_not_gone_though_it_was_looked_for_when_its_folder_was_begun_anew(
+def test_a_lock_check_during_folder_recreation_does_not_mark_the_relay_as_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who looks holds the lock for a moment, and that may be the moment in which the relay wants it."""
@@ -258,6 +301,18 @@ def test_a_relay_is_not_gone_though_it_was_looked_for_when_its_folder_was_begun_
     assert is_gone(tmp_path / "spool", spool.relay)
 
 
+def test_a_relay_is_not_gone_when_its_folder_is_removed_before_a_segment_ends(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "spool", segment_seconds=0.5)
+    spool.put(FRAMES[0])
+    wait_until(lambda: spool.status().entries == 1)
+    (tmp_path / "spool").rename(tmp_path / "away")
+    wait_until(lambda: spool.status().problem or segment_path(tmp_path / "spool", spool.relay, 2).exists())
+    (tmp_path / "spool").mkdir(exist_ok=True)  # as the proxy does
+    wait_until(segment_path(tmp_path / "spool", spool.relay, 2).exists)
+    assert not is_gone(tmp_path / "spool", spool.relay)
+    assert spool.close()
+
+
 # ---------------------------------------------------------------- a disk that does not take it
 
 
@@ -269,7 +324,7 @@ def counted(folder: Path) -> tuple[int, int, int]:
 
 
 @pytest.mark.alone
-def test_a_full_disk_delays_nobody_and_what_is_dropped_is_counted_exactly(small_disk: Path) -> None:
+def test_a_full_disk_delays_no_put_and_dropped_frames_are_counted_exactly(small_disk: Path) -> None:
     ballast = small_disk / "ballast"
     ballast.write_bytes(bytes(3 << 20))
     spool = Spool(small_disk / "spool", memory_bytes=1 << 20)
@@ -298,17 +353,13 @@ def test_a_full_disk_delays_nobody_and_what_is_dropped_is_counted_exactly(small_
     assert spool.status().problem is None
     kept, dropped, dropped_bytes = counted(small_disk / "spool")
     assert kept + dropped == put + 8, "the end of a call is never dropped"
-    assert dropped == spool.dropped_frames == status.dropped_frames
-    assert dropped_bytes == spool.dropped_bytes
-    ends = [
-        read.frames[0].call
-        for read in everything(small_disk / "spool")
-        if isinstance(read.frames[0], CallEnd)
-    ]
+    assert dropped == spool.status().dropped_frames == status.dropped_frames
+    assert dropped_bytes == spool.status().dropped_bytes
+    ends = [read.frames[0].call for read in everything(small_disk / "spool") if isinstance(read.frames[0], CallEnd)]
     assert sorted(ends) == [*range(1, 8), 99]
 
 
-def test_a_spool_that_nobody_reads_stops_growing(tmp_path: Path) -> None:
+def test_an_unread_spool_stops_growing_at_its_limit(tmp_path: Path) -> None:
     spool = Spool(tmp_path, memory_bytes=1 << 18, disk_bytes=1 << 20, segment_bytes=1 << 17)
     for number in range(2000):
         spool.put(RequestData(1, number, bytes(2000)))
@@ -316,7 +367,7 @@ def test_a_spool_that_nobody_reads_stops_growing(tmp_path: Path) -> None:
             time.sleep(0.012)
     wait_until(lambda: "full" in (spool.status().problem or ""))
     assert sum(path.stat().st_size for path in tmp_path.glob("*.spool")) <= 1 << 20
-    dropped = spool.dropped_frames
+    dropped = spool.status().dropped_frames
     assert dropped > 500
     marks = _marks(tmp_path)  # a disk that is slow before it is full has some dropped already
     for number in segments_of(tmp_path)[spool.relay][:-1]:
@@ -324,7 +375,7 @@ def test_a_spool_that_nobody_reads_stops_growing(tmp_path: Path) -> None:
     wait_until(lambda: spool.status().waiting_bytes == 0)
     spool.put(CallEnd(1, 1))
     assert spool.close()
-    assert spool.dropped_frames == dropped
+    assert spool.status().dropped_frames == dropped
     assert sum((marks | _marks(tmp_path)).values()) == dropped
 
 
@@ -334,10 +385,8 @@ def _marks(folder: Path) -> dict[int, int]:
     return {number: first.frames for number, first in entries if isinstance(first, Dropped)}
 
 
-def test_more_calls_than_can_be_told_apart_are_dropped_together(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "MOST_DROPPED_CALLS", 3)
+def test_drops_of_too_many_calls_are_counted_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queue_module, "MOST_DROPPED_CALLS", 3)
     spool = Spool(tmp_path, memory_bytes=10)
     for call in range(1, 11):
         spool.put(RequestData(call, 1, bytes(100)))
@@ -347,7 +396,7 @@ def test_more_calls_than_can_be_told_apart_are_dropped_together(
     assert {mark.call: mark.frames for mark in marks} == {1: 1, 2: 1, 3: 1, 0: 7}
 
 
-def test_what_a_call_lacks_is_said_before_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_dropped_mark_of_a_call_precedes_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also when there was room for the end."""
     monkeypatch.setattr(module, "BATCH_SECONDS", 0.3)
     spool = Spool(tmp_path, memory_bytes=100_000)
@@ -387,12 +436,10 @@ def _is_traced(thread: Path) -> bool:
 
 
 @pytest.mark.needs("strace")
-def test_a_slow_disk_does_not_make_a_caller_wait(tmp_path: Path) -> None:
+def test_a_slow_disk_does_not_delay_put(tmp_path: Path) -> None:
     """Every write takes half a second; a put takes no more than ever."""
     folder = tmp_path / "spool"
-    child = subprocess.Popen(
-        [sys.executable, "-c", SLOW, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
+    child = subprocess.Popen([sys.executable, "-c", SLOW, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert child.stdin and child.stdout
     try:
         assert child.stdout.readline() == b"ready\n"
@@ -424,7 +471,7 @@ def test_a_slow_disk_does_not_make_a_caller_wait(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- one proxy per log folder
 
 
-def test_one_proxy_owns_a_log_folder_and_the_second_is_told_who_does(tmp_path: Path) -> None:
+def test_a_second_proxy_on_a_log_folder_gets_an_error_naming_the_owner(tmp_path: Path) -> None:
     log_dir = tmp_path / "logs"
     owner = own(log_dir)
     owner.listening(8123)
@@ -432,14 +479,14 @@ def test_one_proxy_owns_a_log_folder_and_the_second_is_told_who_does(tmp_path: P
         own(log_dir)
     owner.close()
     again = own(log_dir)
-    with pytest.raises(StoreError, match="on no port yet"):
+    with pytest.raises(StoreError, match="which is not listening yet"):
         own(log_dir)
     again.close()
     assert (log_dir / ".gitignore").read_text() == "*\n"
     assert oct(spool_folder(log_dir).stat().st_mode & 0o777) == "0o700"
 
 
-def test_a_folder_that_cannot_be_written_to_is_refused_at_once(tmp_path: Path) -> None:
+def test_an_unwritable_folder_raises_immediately(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError):
         Spool(tmp_path / "file" / "spool")
@@ -447,11 +494,11 @@ def test_a_folder_that_cannot_be_written_to_is_refused_at_once(tmp_path: Path) -
         own(tmp_path / "file" / "logs")
 
 
-def test_a_spool_whose_thread_failed_says_so_and_counts_what_it_drops(
+def test_a_spool_with_a_failed_thread_reports_a_problem_and_counts_drops(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     spool = Spool(spool_folder(tmp_path))
-    monkeypatch.setattr(spool, "_make_room", None)
+    monkeypatch.setattr(spool._segments, "make_room", None)
     spool.put(RequestEnd(1, 1))
     give_up = time.monotonic() + 10
     while not (problem := spool.status().problem):
@@ -469,5 +516,5 @@ def test_put_never_raises(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> N
     spool.put(RequestData(1, 1, bytes(17 << 20)))
     spool.close()
     spool.put(FRAMES[0])
-    assert spool.dropped_frames == 3
+    assert spool.status().dropped_frames == 3
     assert HEAD.size == 8

@@ -59,9 +59,7 @@ class Recorder:
         content = {"messages": messages, "tools": TOOLS, **(body or {})}
         return self.request("/v1/messages", content, headers)
 
-    def request(
-        self, path: str, body: dict[str, Any], headers: dict[str, str], *, message: bool = False
-    ) -> Decision:
+    def request(self, path: str, body: dict[str, Any], headers: dict[str, str], *, message: bool = False) -> Decision:
         asked = TrackedRequest(
             provider="anthropic",
             upstream="api.anthropic.com",
@@ -136,9 +134,7 @@ class Recorder:
         return decision
 
     def all_logs(self) -> list[Log]:
-        return [
-            Log(provider, name, lines) for (provider, name), lines in sorted(self.logs.items(), reverse=True)
-        ]
+        return [Log(provider, name, lines) for (provider, name), lines in sorted(self.logs.items(), reverse=True)]
 
     def _append(self, session: str, *records: Record) -> None:
         self.logs.setdefault(("anthropic", session), []).extend(map(encode, records))

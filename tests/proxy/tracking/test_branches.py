@@ -14,7 +14,7 @@ BRANCHES, TURNS = 1000, 120
 
 
 @pytest.mark.parametrize("session", ["s", None], ids=["named", "unnamed"])
-def test_a_thousand_branches_of_a_long_session_are_found_at_once(tmp_path: Path, session: str | None) -> None:
+def test_a_thousand_branches_of_a_long_session_are_found_quickly(tmp_path: Path, session: str | None) -> None:
     recorder = Recorder()
     recorder.start(known := Memory(Table(tmp_path / "sessions.db"), recorder.all_logs))
     chosen = random.Random(4)

@@ -33,7 +33,7 @@ def goes_on(it: Capture) -> bool:
 
 
 @pytest.mark.parametrize("run", runs())
-def test_kinds_and_threads_are_as_the_manifest_says(run: str) -> None:
+def test_kinds_and_threads_match_the_manifest(run: str) -> None:
     kinds = {"warmup": "side"}
     for it, decision in replay(runs()[run]):
         kind, agent = it.truth["kind"], it.truth["agent_id"]
@@ -41,7 +41,7 @@ def test_kinds_and_threads_are_as_the_manifest_says(run: str) -> None:
         assert (decision.kind, decision.thread) == (kinds.get(kind, kind), thread), it.place
 
 
-def test_with_its_name_every_call_is_in_its_sessions_log() -> None:
+def test_every_named_call_is_in_the_log_of_its_session() -> None:
     logs: dict[str, set[str]] = {}  # by the client's name
     forks = {}
     for it, decision in replay(captures()):
@@ -82,7 +82,7 @@ def unnamed(calls: Iterable[Capture]) -> tuple[int, list[tuple[str, int]], list[
     return count, missed, wrong
 
 
-def test_without_its_name_a_call_is_found_within_its_run() -> None:
+def test_unnamed_calls_are_matched_within_their_run() -> None:
     found = [unnamed(calls) for calls in runs().values()]
     count = sum(it[0] for it in found)
     missed = [place for it in found for place in it[1]]
@@ -91,14 +91,14 @@ def test_without_its_name_a_call_is_found_within_its_run() -> None:
     assert len(missed) <= 0.03 * count
 
 
-def test_without_their_names_the_runs_do_not_mix() -> None:
+def test_unnamed_calls_of_different_runs_are_not_mixed() -> None:
     count, missed, wrong = unnamed(captures())
     assert wrong == []
     assert set(missed) == MISSED
     assert len(missed) <= 0.05 * count
 
 
-def test_without_a_name_only_a_failed_call_is_taken_for_anothers() -> None:
+def test_an_unnamed_first_call_is_a_retry_only_of_a_failed_call() -> None:
     """A first message that was asked in another run, and not answered there, is a retry of it by the rule; any other
     first message begins a session."""
     failed = set()

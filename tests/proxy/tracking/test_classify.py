@@ -60,9 +60,7 @@ TRACKED = [
     pytest.param("POST", "/v1/responses", {"input": "hello"}, False, id="responses"),
     pytest.param("GET", "/v1/responses", {"type": "response.create", "input": [USER]}, True, id="WebSocket"),
     pytest.param("POST", "/v1beta/models/g:generateContent", GENERATE, False, id="generateContent"),
-    pytest.param(
-        "POST", "/v1beta/models/g:streamGenerateContent?alt=sse", GENERATE, False, id="streamGenerateContent"
-    ),
+    pytest.param("POST", "/v1beta/models/g:streamGenerateContent?alt=sse", GENERATE, False, id="streamGenerateContent"),
 ]
 UNTRACKED = [
     pytest.param("POST", "/v1/messages/count_tokens", TEXT, "count_tokens", id="count_tokens"),
@@ -128,28 +126,24 @@ MAIN = [
     pytest.param({}, TEXT, id="no tools, no agent"),
     pytest.param(CLAUDE, TEXT, id="no tools, not the small model"),
     pytest.param({}, {"messages": [{"role": "user", "content": "Warmup"}]}, id="Warmup of somebody"),
-    pytest.param(
-        CLAUDE, {"messages": [{"role": "user", "content": "Warmup the car"}], **TOOLS}, id="a prompt"
-    ),
+    pytest.param(CLAUDE, {"messages": [{"role": "user", "content": "Warmup the car"}], **TOOLS}, id="a prompt"),
     pytest.param(OPENCODE, {**TEXT, **TOOLS}, id="opencode with tools"),
-    pytest.param(
-        {}, {**TEXT, "output_config": {"format": {"type": "json_schema"}}}, id="a schema of somebody"
-    ),
+    pytest.param({}, {**TEXT, "output_config": {"format": {"type": "json_schema"}}}, id="a schema of somebody"),
 ]
 
 
 @pytest.mark.parametrize(("headers", "body"), SIDE)
-def test_a_call_of_a_known_shape_is_aside(headers: dict[str, str], body: Any) -> None:
+def test_an_unnamed_call_of_a_known_side_call_shape_is_a_side_call(headers: dict[str, str], body: Any) -> None:
     decision = decide(body=body, headers=headers)
     assert (decision.kind, decision.thread, decision.session) == ("side", "side", None)
 
 
 @pytest.mark.parametrize(("headers", "body"), MAIN)
-def test_a_call_without_a_name_is_main_otherwise(headers: dict[str, str], body: Any) -> None:
+def test_any_other_unnamed_call_is_a_main_call(headers: dict[str, str], body: Any) -> None:
     assert decide(body=body, headers=headers).kind == "main"
 
 
-def test_a_title_under_an_id_that_no_session_gets_is_aside() -> None:
+def test_a_title_request_under_an_unused_session_id_is_a_side_call() -> None:
     """1.0.128 makes titles of older sessions when it resumes one, before it takes that one's id."""
     named = {"metadata": {"user_id": "user_1_account__session_abc"}}
     assert decide(body={**COLD, **named}, headers=CLAUDE).kind == "side"
@@ -158,22 +152,20 @@ def test_a_title_under_an_id_that_no_session_gets_is_aside() -> None:
     assert decide(body={**COLD, **named}).kind == "main"
 
 
-def test_a_router_of_gemini_is_aside() -> None:
+def test_a_gemini_router_call_is_a_side_call() -> None:
     body = {**GENERATE, "generationConfig": {"responseMimeType": "application/json"}}
     assert decide(path="/v1beta/models/g:generateContent", body=body, headers=GEMINI).kind == "side"
-    assert (
-        decide(path="/v1beta/models/g:generateContent", body={**body, **TOOLS}, headers=GEMINI).kind == "main"
-    )
+    assert decide(path="/v1beta/models/g:generateContent", body={**body, **TOOLS}, headers=GEMINI).kind == "main"
     assert decide(path="/v1beta/models/g:generateContent", body=body).kind == "main"
 
 
-def test_a_warm_up_of_a_websocket_is_aside_and_begins_the_log() -> None:
+def test_a_websocket_warm_up_is_a_side_call_and_starts_the_log() -> None:
     body = {"type": "response.create", "input": [USER], "generate": False}
     decision = decide("GET", "/v1/responses", body, {**CODEX, "session-id": "s"}, message=True)
     assert (decision.kind, decision.begins, decision.agent) == ("side", True, "codex")
 
 
-def test_without_tools_a_call_is_aside_once_its_session_is_known() -> None:
+def test_a_call_without_tools_is_a_side_call_once_its_session_has_started() -> None:
     tracker = new_tracker()
     named = {**CLAUDE, "x-claude-code-session-id": "s"}
     first = tracker.request(asked(body=TEXT, headers=named))
@@ -184,7 +176,7 @@ def test_without_tools_a_call_is_aside_once_its_session_is_known() -> None:
     assert tracker.request(asked(body=more, headers=named)).kind == "main"  # it goes on
 
 
-def test_a_compaction_is_known_by_its_words() -> None:
+def test_a_claude_code_compaction_is_recognized_by_its_prompt() -> None:
     words = "CRITICAL: Respond with TEXT ONLY. Do not call any tools."
     blocks = [{"type": "text", "text": "before"}, {"type": "text", "text": words}]
     body = {"messages": [{"role": "user", "content": blocks}], **TOOLS}
@@ -194,7 +186,7 @@ def test_a_compaction_is_known_by_its_words() -> None:
     assert decide(body=quoted, headers=CLAUDE).kind == "main"
 
 
-def test_a_compaction_of_codex_is_known_by_its_words_or_its_item() -> None:
+def test_a_codex_compaction_is_recognized_by_its_prompt_or_its_item() -> None:
     words = {
         "role": "user",
         "content": "You are performing a CONTEXT CHECKPOINT COMPACTION. Create a summary.",
@@ -208,7 +200,7 @@ def test_a_compaction_of_codex_is_known_by_its_words_or_its_item() -> None:
     assert decide(path="/v1/responses", body=quoted, headers=codex).kind == "main"
 
 
-def test_a_sub_agent_is_known_by_its_name() -> None:
+def test_a_sub_agent_is_recognized_by_its_id_header() -> None:
     claude = {**CLAUDE, "x-claude-code-session-id": "s", "x-claude-code-agent-id": "a1"}
     codex = {**CODEX, "session-id": "s", "thread-id": "t"}
     assert decide(body=TEXT, headers=claude).thread == "agent:a1"
@@ -218,7 +210,7 @@ def test_a_sub_agent_is_known_by_its_name() -> None:
     assert decide(path="/v1/responses", body={"input": "x"}, headers=codex).thread == "main"
 
 
-def test_a_sub_agent_without_a_name_is_known_by_what_it_was_told() -> None:
+def test_a_sub_agent_without_an_id_is_recognized_by_its_prompt() -> None:
     """Before 2.1.197. What the person asked may be passed on word for word."""
     tracker, ts = new_tracker(), "2026-11-15T10:15:01.000Z"
     headers = {**CLAUDE, "x-claude-code-session-id": "s"}
@@ -242,3 +234,6 @@ def test_a_sub_agent_without_a_name_is_known_by_what_it_was_told() -> None:
     on = ask(USER, answer, results)
     assert (on.kind, on.thread, on.link) == ("main", "main", "continuation")
     assert tracker.request(asked(body={"messages": [told], **TOOLS}, headers=CLAUDE)).thread == "main"
+    # The first request of a sub-agent that was given the person's own words: nothing in it was answered yet.
+    passed_on = ask(USER, {"role": "user", "content": "<system-reminder>The date.</system-reminder>"})
+    assert (passed_on.kind, passed_on.thread) == ("subagent", "agent:toolu_2")

@@ -62,20 +62,14 @@ SAME: list[Any] = [
         user([RESULT]),
         id="cache_control in a tool result",
     ),
-    pytest.param(
-        "messages", said([WRITE]), said([{**WRITE, "input": {"a": 1, "b": False}}]), id="a tool's input"
-    ),
+    pytest.param("messages", said([WRITE]), said([{**WRITE, "input": {"a": 1, "b": False}}]), id="a tool's input"),
     pytest.param("messages", said([WRITE]), said([{**WRITE, **CACHED}]), id="cache_control of a tool use"),
     pytest.param("messages", said([text("x", citations=None)]), said("x"), id="null fields"),
     pytest.param("messages", said([text(""), WRITE]), said([WRITE]), id="an empty text of the model"),
-    pytest.param(
-        "messages", user("x", output_config={"effort": "low"}), user("x"), id="fields beside the content"
-    ),
+    pytest.param("messages", user("x", output_config={"effort": "low"}), user("x"), id="fields beside the content"),
     pytest.param("messages", {"content": "x", "role": "user"}, user("x"), id="the order of keys"),
     pytest.param("chat", said(None, tool_calls=[FUNCTION]), said("", tool_calls=[FUNCTION]), id="no content"),
-    pytest.param(
-        "chat", said(None, tool_calls=[FUNCTION]), {"role": "assistant", "tool_calls": [FUNCTION]}, id="none"
-    ),
+    pytest.param("chat", said(None, tool_calls=[FUNCTION]), {"role": "assistant", "tool_calls": [FUNCTION]}, id="none"),
     pytest.param(
         "chat",
         said("x", tool_calls=[FUNCTION]),
@@ -84,16 +78,10 @@ SAME: list[Any] = [
     ),
     pytest.param("chat", said("x", refusal=None, tool_calls=[]), said("x"), id="what only answers have"),
     pytest.param("responses", {**ITEM, "id": "msg_1", "status": "completed"}, ITEM, id="ids and status"),
-    pytest.param(
-        "responses", {"role": "user", "content": "x"}, {**user([text("x")]), "type": "message"}, id="short"
-    ),
+    pytest.param("responses", {"role": "user", "content": "x"}, {**user([text("x")]), "type": "message"}, id="short"),
     pytest.param("responses", REASONING, {**REASONING, "content": None}, id="reasoning gains null"),
-    pytest.param(
-        "responses", CALL, {**CALL, "arguments": '{"a":1}', "status": "completed"}, id="a function call"
-    ),
-    pytest.param(
-        "responses", user("x"), user("x", internal_chat_message_metadata_passthrough={}), id="Codex's own"
-    ),
+    pytest.param("responses", CALL, {**CALL, "arguments": '{"a":1}', "status": "completed"}, id="a function call"),
+    pytest.param("responses", user("x"), user("x", internal_chat_message_metadata_passthrough={}), id="Codex's own"),
     pytest.param(
         "responses",
         REASONING,
@@ -102,17 +90,13 @@ SAME: list[Any] = [
     ),
     pytest.param(
         "gemini",
-        content(
-            "model", {"functionCall": {**GEMINI_CALL["functionCall"], "id": "1"}, "thoughtSignature": "s"}
-        ),
+        content("model", {"functionCall": {**GEMINI_CALL["functionCall"], "id": "1"}, "thoughtSignature": "s"}),
         content("model", GEMINI_CALL),
         id="a function call of Gemini",
     ),
     pytest.param(
         "gemini",
-        content(
-            "user", GEMINI_RESULT, {"functionResponse": {**GEMINI_RESULT["functionResponse"], "id": "1"}}
-        ),
+        content("user", GEMINI_RESULT, {"functionResponse": {**GEMINI_RESULT["functionResponse"], "id": "1"}}),
         content("user", GEMINI_RESULT),
         id="a result that is sent twice",
     ),
@@ -154,19 +138,17 @@ DIFFERENT: list[Any] = [
     ),
     pytest.param("responses", CALL, {**CALL, "call_id": "c2"}, id="another function call"),
     pytest.param("responses", REASONING, {**REASONING, "encrypted_content": "f"}, id="other reasoning"),
-    pytest.param(
-        "gemini", content("user", {"text": "ab"}), content("user", {"text": "a"}, {"text": "b"}), id="parts"
-    ),
+    pytest.param("gemini", content("user", {"text": "ab"}), content("user", {"text": "a"}, {"text": "b"}), id="parts"),
 ]
 
 
 @pytest.mark.parametrize(("api", "one", "other"), SAME)
-def test_what_clients_change_on_the_way_back_does_not_count(api: Api, one: Any, other: Any) -> None:
+def test_client_rewrites_of_a_message_do_not_change_the_fingerprint(api: Api, one: Any, other: Any) -> None:
     assert state(api, one) == state(api, other)
 
 
 @pytest.mark.parametrize(("api", "one", "other"), DIFFERENT)
-def test_everything_else_counts(api: Api, one: Any, other: Any) -> None:
+def test_other_changes_change_the_fingerprint(api: Api, one: Any, other: Any) -> None:
     assert state(api, one) != state(api, other)
 
 
@@ -190,9 +172,7 @@ ANSWERS: list[Any] = [
 
 
 @pytest.mark.parametrize(("api", "answer", "sent_back"), ANSWERS)
-def test_the_state_after_an_answer_is_that_of_the_next_calls_prefix(
-    api: Api, answer: Any, sent_back: Any
-) -> None:
+def test_the_state_after_an_answer_equals_the_prefix_of_the_next_call(api: Api, answer: Any, sent_back: Any) -> None:
     fingerprints = Fingerprints(KEY)
     asked = content("user", {"text": "q"}) if api == "gemini" else user("q")
     after = fingerprints.after(api, state(api, asked), answer)
@@ -203,12 +183,12 @@ def test_the_state_after_an_answer_is_that_of_the_next_calls_prefix(
     "answer", [{}, {"content": []}, {"output": []}, {"choices": []}, {"choices": 3}, {"output": [1]}]
 )
 @pytest.mark.parametrize("api", ["messages", "chat", "responses", "gemini"])
-def test_an_empty_answer_leads_nowhere(api: Api, answer: Any) -> None:
+def test_an_empty_answer_has_no_state(api: Api, answer: Any) -> None:
     fingerprints = Fingerprints(KEY)
     assert fingerprints.after(api, fingerprints.start(api), answer) is None
 
 
-def test_it_is_an_hmac_of_canonical_json_chained_under_the_key() -> None:
+def test_a_fingerprint_is_a_chained_hmac_of_canonical_json() -> None:
     def chained(before: bytes, data: bytes) -> bytes:
         return hmac.digest(KEY, before + data, "sha256")
 
@@ -221,7 +201,7 @@ def test_it_is_an_hmac_of_canonical_json_chained_under_the_key() -> None:
     assert [state_of(it) for it in (None, "v2:00", "v1:zz", "00")] == [None] * 4
 
 
-def test_known_messages_are_recognised_and_come_to_the_same() -> None:
+def test_cached_messages_give_the_same_fingerprint() -> None:
     it = Fingerprints(KEY)
     units = [user("a"), said("b"), user("c")]
     assert (
@@ -233,7 +213,7 @@ def test_known_messages_are_recognised_and_come_to_the_same() -> None:
     assert state("chat", *units, fingerprints=it) != state("messages", *units)
 
 
-def test_half_a_character_is_no_obstacle() -> None:
+def test_messages_with_lone_surrogates_are_fingerprinted() -> None:
     body = b'{"messages":[{"role":"user","content":"cut \\ud83d here"}]}'
     parsed = read(body)
     assert parsed
@@ -253,12 +233,8 @@ JSON = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
-            st.sampled_from(
-                ["role", "content", "type", "text", "tool_calls", "function", "parts", "functionCall"]
-            )
-            | st.sampled_from(
-                ["functionResponse", "id", "output", "choices", "message", "candidates", "thought"]
-            ),
+            st.sampled_from(["role", "content", "type", "text", "tool_calls", "function", "parts", "functionCall"])
+            | st.sampled_from(["functionResponse", "id", "output", "choices", "message", "candidates", "thought"]),
             inner,
             max_size=4,
         )
@@ -268,7 +244,7 @@ JSON = st.recursive(
 
 
 @given(st.sampled_from(["messages", "chat", "responses", "gemini"]), st.lists(JSON, max_size=4), JSON)
-def test_no_message_of_whatever_shape_raises(api: Api, units: list[Any], answer: Any) -> None:
+def test_messages_of_any_shape_raise_no_exception(api: Api, units: list[Any], answer: Any) -> None:
     it = Fingerprints(KEY)
     raws = [msgspec.Raw(json.dumps(unit).encode()) for unit in units]
     rolled = it.roll(api, it.start(api), raws)
@@ -278,17 +254,17 @@ def test_no_message_of_whatever_shape_raises(api: Api, units: list[Any], answer:
 
 
 @given(st.binary(max_size=40) | JSON.map(lambda it: json.dumps(it).encode()))
-def test_no_body_raises(data: bytes) -> None:
+def test_any_request_body_is_read_without_error(data: bytes) -> None:
     body = read(data)
     assert body is None or list(body.units("messages")) is not None
 
 
-def test_deep_nesting_is_no_obstacle() -> None:
+def test_a_deeply_nested_body_is_rejected_without_error() -> None:
     deep = b'{"messages":[{"role":"user","content":' + b"[" * 100_000 + b"]" * 100_000 + b"}]}"
     assert read(deep) is None
 
 
-def test_half_a_megabyte_of_known_history_takes_milliseconds() -> None:
+def test_fingerprinting_half_a_megabyte_of_known_history_takes_under_5_ms() -> None:
     units = [user([text(f"{n} " + 'some "words"\n' * 90)]) for n in range(400)]
     data = json.dumps({"messages": units}).encode()
     assert len(data) > 500_000

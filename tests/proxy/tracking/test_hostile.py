@@ -7,12 +7,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_logger.proxy.tracking.identity import NAMES
+from agent_logger.agents import registry
+from agent_logger.proxy.tracking.identity import ANY_SESSION, GATEWAYS, RETRY_COUNT
 from agent_logger.proxy.tracking.tracker import TrackedAnswer
+from tests.hostile import ODD_VALUES
 from tests.proxy.tracking.captures import new_tracker
 from tests.proxy.tracking.test_classify import asked
 
 AGENTS = ["claude-cli/2", "codex_exec", "GeminiCLI", "opencode/1", "x"]
+NAMES = [
+    *(RETRY_COUNT, "originator", ANY_SESSION, *GATEWAYS),
+    *(name for agent in registry.AGENTS for name in agent.wire.session_headers),
+]
 PATHS = [
     "/v1/messages",
     "/v1/chat/completions",
@@ -37,9 +43,7 @@ KEYS += [
 ]
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, min_size=1, max_size=6)
-    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, min_size=1, max_size=6),
     max_leaves=15,
 )
 USER = {"role": "user", "content": "x"}
@@ -50,9 +54,9 @@ OBJECT = st.dictionaries(st.sampled_from(KEYS), JSON, max_size=8)
 @settings(max_examples=100, deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from(PATHS), OBJECT | JSON, st.sampled_from(AGENTS), JSON), max_size=4),
-    st.dictionaries(st.sampled_from(sorted(NAMES - {"user-agent"})), st.text(max_size=5), max_size=2),
+    st.dictionaries(st.sampled_from(NAMES), st.text(max_size=5), max_size=2),
 )
-def test_no_call_raises(calls: list[tuple[str, Any, str, Any]], headers: dict[str, str]) -> None:
+def test_malformed_calls_raise_no_exception(calls: list[tuple[str, Any, str, Any]], headers: dict[str, str]) -> None:
     tracker = new_tracker()
     for path, body, agent, answer in calls:
         decision = tracker.request(
@@ -66,17 +70,15 @@ def test_no_call_raises(calls: list[tuple[str, Any, str, Any]], headers: dict[st
 
 NO_TOOLS: dict[str, Any] = {}
 TOOLS: dict[str, Any] = {"tools": [{}]}
-ODD = [5, True, "x", {}, {"a": 1}, {"format": 3}, {"user_id": []}, [], [5], [[5]], [{}], None]
+ODD = [*ODD_VALUES, {"format": 3}, {"user_id": []}]
 
 
 @pytest.mark.parametrize("agent", AGENTS)
 @pytest.mark.parametrize("key", KEYS[:15])
-def test_no_value_of_a_field_raises(key: str, agent: str) -> None:
+def test_malformed_field_values_raise_no_exception(key: str, agent: str) -> None:
     for odd in ODD:
         for path in PATHS:
             for other in NO_TOOLS, TOOLS:
                 body = {**VALID, **other, key: odd}
-                new_tracker().request(
-                    asked(path=path, body=body, headers={"user-agent": agent, "session-id": "s"})
-                )
+                new_tracker().request(asked(path=path, body=body, headers={"user-agent": agent, "session-id": "s"}))
                 new_tracker().request(asked(path=path, body=body, headers={"user-agent": agent}))

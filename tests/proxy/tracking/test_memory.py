@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from agent_logger.model.records import Fork, Record, Request, Response, WireStart, decode
 from agent_logger.proxy.tracking.memory import Memory
-from agent_logger.proxy.tracking.table import VERSION, Table
+from agent_logger.proxy.tracking.table import VERSION, Table, TableLost
 from tests.proxy.tracking.conversation import Recorder, history
 
 seconds: Iterator[int] = count(1)
@@ -66,9 +66,7 @@ def test_the_table_has_the_columns_of_the_specification(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "sessions.db")) as connection:
         connection.row_factory = sqlite3.Row
         one, two = map(dict, connection.execute("SELECT * FROM sessions ORDER BY id"))
-        states = [
-            dict(row) for row in connection.execute("SELECT * FROM fingerprints WHERE seq = 2 ORDER BY part")
-        ]
+        states = [dict(row) for row in connection.execute("SELECT * FROM fingerprints WHERE seq = 2 ORDER BY part")]
         assert connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
     assert (one["id"], one["provider"], one["upstream"]) == (first.session, "anthropic", "api.anthropic.com")
     assert (one["created_at"], one["last_activity"]) == (
@@ -109,14 +107,44 @@ def test_a_restart_continues_sessions_in_their_logs(tmp_path: Path) -> None:
     assert fork.session == f"{named.session}_b1"
 
 
-def test_sub_agents_that_nobody_names_are_known_after_a_restart(tmp_path: Path) -> None:
+class DamagedTable(Table):
+    """A table of which a part cannot be read, while the rest can be read and written."""
+
+    is_damaged = False
+    times_created = 0
+
+    def roots_of_client(self, client: tuple[str, str]) -> list[str]:
+        if self.is_damaged:
+            raise TableLost("the database disk image is malformed")
+        return super().roots_of_client(client)
+
+    def create(self) -> None:
+        self.times_created += 1
+        self.is_damaged = False
+        super().create()
+
+
+def test_a_table_that_cannot_be_read_is_rebuilt_even_if_it_can_be_written(tmp_path: Path) -> None:
+    recorder = Recorder()
+    table = DamagedTable(tmp_path / "sessions.db")
+    recorder.start(known := Memory(table, recorder.all_logs, 2))
+    first = recorder.talk("a", "A", session="s")
+    for number in range(10):
+        recorder.talk(f"x{number}", "X", session=f"t{number}")
+        commit(known)
+    table.is_damaged, before = True, table.times_created
+    recorder.talk("b", "B", session="u")
+    for _ in range(5):
+        commit(known)
+    assert table.times_created == before + 1
+    assert recorder.talk("a", "A", "a2", "A2", session="s").session == first.session
+
+
+def test_sub_agents_without_an_id_are_recognized_after_a_restart(tmp_path: Path) -> None:
     """One that was answered by its history, one that has just been started by the tails of the logs."""
     recorder = Recorder()
     recorder.start(known := open_known(recorder, tmp_path / "sessions.db"))
-    starts = [
-        {"type": "tool_use", "id": f"toolu_{it}", "name": "Task", "input": {"prompt": f"Do {it}"}}
-        for it in "ab"
-    ]
+    starts = [{"type": "tool_use", "id": f"toolu_{it}", "name": "Task", "input": {"prompt": f"Do {it}"}} for it in "ab"]
     ask = partial(recorder.ask, session="s", user_agent="claude-cli/2.1.100")
     main = ask(history("q"))
     recorder.end(main, message={"role": "assistant", "content": starts})
@@ -137,7 +165,7 @@ def test_sub_agents_that_nobody_names_are_known_after_a_restart(tmp_path: Path) 
     assert (on.thread, on.link) == ("main", "continuation")
 
 
-def test_a_call_that_was_open_at_a_crash_is_answered_after_it(tmp_path: Path) -> None:
+def test_a_call_open_at_a_crash_can_be_answered_after_a_restart(tmp_path: Path) -> None:
     recorder = Recorder()
     recorder.start(known := open_known(recorder, tmp_path / "sessions.db"))
     recorder.talk("a", "A", session="s")
@@ -157,7 +185,7 @@ def test_a_call_that_was_open_at_a_crash_is_answered_after_it(tmp_path: Path) ->
     assert (more.link, more.session, more.seq) == ("continuation", asked.session, 3)
 
 
-def test_to_learn_a_log_twice_changes_nothing(tmp_path: Path) -> None:
+def test_learning_a_log_twice_changes_nothing(tmp_path: Path) -> None:
     recorder = Recorder()
     recorder.start(known := open_known(recorder, tmp_path / "sessions.db"))
     talk_much(recorder)
@@ -220,10 +248,8 @@ DAMAGES = [
 
 
 @pytest.mark.parametrize("most_rows", [100_000, 2], ids=["all in memory", "little in memory"])
-@pytest.mark.parametrize(
-    "damage", [it for it in DAMAGES if it.id != "overwritten"]
-)  # nobody reads those pages again
-def test_a_table_that_is_lost_while_live_is_made_anew(
+@pytest.mark.parametrize("damage", [it for it in DAMAGES if it.id != "overwritten"])  # nobody reads those pages again
+def test_a_table_lost_while_running_is_recreated(
     tmp_path: Path, damage: Callable[[Path], None], most_rows: int
 ) -> None:
     path = tmp_path / "sessions.db"
@@ -247,9 +273,7 @@ def test_a_table_that_is_lost_while_live_is_made_anew(
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_table_that_is_lost_between_two_runs_is_made_from_the_logs(
-    tmp_path: Path, damage: Callable[[Path], None]
-) -> None:
+def test_a_table_lost_between_two_runs_is_rebuilt_from_the_logs(tmp_path: Path, damage: Callable[[Path], None]) -> None:
     path = tmp_path / "sessions.db"
     recorder = Recorder()
     recorder.start(known := open_known(recorder, path))
@@ -262,7 +286,7 @@ def test_a_table_that_is_lost_between_two_runs_is_made_from_the_logs(
     assert content(path) == before
 
 
-def test_a_table_that_was_not_finished_is_made_anew(tmp_path: Path) -> None:
+def test_an_unfinished_table_is_rebuilt(tmp_path: Path) -> None:
     path = tmp_path / "sessions.db"
     recorder = Recorder()
     talk_much(recorder)
@@ -271,7 +295,7 @@ def test_a_table_that_was_not_finished_is_made_anew(tmp_path: Path) -> None:
     assert recorder.talk("summary", "ok", "e", "E", "f", "F", session="s").link == "continuation"
 
 
-def test_a_locked_table_holds_nobody_up(tmp_path: Path) -> None:
+def test_a_locked_table_delays_no_call(tmp_path: Path) -> None:
     path = tmp_path / "sessions.db"
     recorder = Recorder()
     recorder.start(known := open_known(recorder, path))
@@ -297,7 +321,7 @@ def test_a_locked_table_holds_nobody_up(tmp_path: Path) -> None:
     assert content(rebuilt) == content(path)
 
 
-def test_a_folder_that_cannot_be_written_to_is_no_obstacle(tmp_path: Path) -> None:
+def test_tracking_works_without_a_writable_folder(tmp_path: Path) -> None:
     recorder = Recorder()
     recorder.start(known := open_known(recorder, tmp_path / "missing" / "sessions.db"))
     assert recorder.talk("a", "A", session="s").begins
@@ -305,14 +329,12 @@ def test_a_folder_that_cannot_be_written_to_is_no_obstacle(tmp_path: Path) -> No
     assert recorder.talk("a", "A", "b", "B", session="s").link == "continuation"
 
 
-def test_memory_is_bounded_and_what_left_it_is_found_again(tmp_path: Path) -> None:
+def test_memory_is_bounded_and_evicted_sessions_are_found_again(tmp_path: Path) -> None:
     recorder = Recorder()
     recorder.start(known := open_known(recorder, tmp_path / "sessions.db", most_rows=50))
     sessions = {}
     for number in range(100):
-        sessions[number] = recorder.talk(
-            f"q{number}", "A", session=f"s{number}" if number % 2 else None
-        ).session
+        sessions[number] = recorder.talk(f"q{number}", "A", session=f"s{number}" if number % 2 else None).session
         commit(known)
         assert known.index.weight <= 53
     for number in (0, 1, 50, 51, 99):
@@ -320,7 +342,7 @@ def test_memory_is_bounded_and_what_left_it_is_found_again(tmp_path: Path) -> No
         assert (more.link, more.session) == ("continuation", sessions[number])
 
 
-def test_a_session_that_was_begun_anew_meanwhile_is_one_again(tmp_path: Path) -> None:
+def test_calls_continue_both_logs_of_a_session_that_was_started_twice(tmp_path: Path) -> None:
     recorder = Recorder()
     old = recorder.talk("a", "A", session="s")
     recorder.start()  # knows nothing yet
@@ -352,9 +374,7 @@ def test_memory_is_bounded_while_nothing_can_be_written(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- random conversations
 
 STEP = st.tuples(
-    st.sampled_from(
-        ["new", "on", "on", "on", "earlier", "again", "rewrite", "side", "restart", "lose", "commit"]
-    ),
+    st.sampled_from(["new", "on", "on", "on", "earlier", "again", "rewrite", "side", "restart", "lose", "commit"]),
     st.integers(0, 7),
     st.sampled_from(["answer", "answer", "answer", "fail", "cut", "open"]),
 )
@@ -414,7 +434,7 @@ class Run:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(STEP, max_size=25))
-def test_what_is_rebuilt_or_read_again_equals_what_was_learned_step_by_step(
+def test_a_rebuilt_table_equals_an_incrementally_written_table(
     steps: list[tuple[str, int, str]],
 ) -> None:
     with TemporaryDirectory() as folder:

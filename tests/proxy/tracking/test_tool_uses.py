@@ -44,7 +44,7 @@ def changed(messages: Messages, length: int, text: str) -> Messages:
 
 @pytest.mark.parametrize("names", [("one", "two"), (None, None)], ids=["named", "unnamed"])
 @pytest.mark.parametrize(("length", "seq"), [(2, 1), (4, 2), (6, 3), (8, 4)])
-def test_a_fork_is_known_by_its_tool_calls(
+def test_a_fork_of_a_changed_history_is_recognized_by_tool_call_ids(
     names: tuple[str | None, str | None], length: int, seq: int
 ) -> None:
     recorder = Recorder()
@@ -59,7 +59,7 @@ def test_a_fork_is_known_by_its_tool_calls(
     assert recorder.ask(messages, names[0]).link == "continuation"  # the other one goes on where it stood
 
 
-def test_a_history_without_its_beginning_is_a_branch() -> None:
+def test_a_history_without_its_first_message_is_a_branch() -> None:
     recorder = Recorder()
     log, messages = talk(recorder, None)
     cut = recorder.ask(messages[1:])
@@ -67,13 +67,13 @@ def test_a_history_without_its_beginning_is_a_branch() -> None:
 
 
 @pytest.mark.parametrize("name", ["call_1", "functions.Bash:0", "0", "toolu_1", "", "x" * 40])
-def test_ids_that_may_be_given_twice_say_nothing(name: str) -> None:
+def test_tool_call_ids_that_are_not_unique_are_ignored(name: str) -> None:
     recorder = Recorder()
     _, messages = talk(recorder, "one", name)
     assert recorder.ask(changed(messages, 8, "Otherwise?"), "two").link == "start"
 
 
-def test_what_was_said_is_not_enough() -> None:
+def test_equal_message_texts_do_not_identify_a_fork() -> None:
     recorder = Recorder()
     first = recorder.ask(history("<reminder> hi"), "one")
     recorder.answer(first, "Hello.")
@@ -81,7 +81,7 @@ def test_what_was_said_is_not_enough() -> None:
 
 
 @pytest.mark.parametrize("lost", [False, True], ids=["restarted", "table lost"])
-def test_they_are_known_after_a_restart(tmp_path: Path, lost: bool) -> None:
+def test_tool_call_ids_are_recognized_after_a_restart(tmp_path: Path, lost: bool) -> None:
     recorder, path = Recorder(), tmp_path / "sessions.db"
     recorder.start(known := Memory(Table(path), recorder.all_logs))
     log, messages = talk(recorder, "one")
@@ -97,7 +97,7 @@ def test_they_are_known_after_a_restart(tmp_path: Path, lost: bool) -> None:
     assert fork.fork and (fork.fork.parent, fork.fork.from_seq) == (log, 3)
 
 
-def test_the_table_has_the_last_ones_only(tmp_path: Path) -> None:
+def test_the_table_stores_only_the_most_recent_tool_call_ids(tmp_path: Path) -> None:
     recorder, table = Recorder(), Table(tmp_path / "sessions.db")
     recorder.start(known := Memory(table, recorder.all_logs))
     for turn in range(3):
@@ -108,7 +108,7 @@ def test_the_table_has_the_last_ones_only(tmp_path: Path) -> None:
     assert [len(table.uses()), *{it.seq for it in table.uses().values()}] == [MOST_USES, 2, 3]
 
 
-def test_only_the_last_calls_are_remembered() -> None:
+def test_only_the_most_recent_tool_call_ids_are_remembered() -> None:
     recorder = Recorder()
     _, messages = talk(recorder, "one")
     many = [{"type": "tool_use", "id": f"toolu_{number:020}", "name": "Bash"} for number in range(MOST_USES)]
@@ -135,7 +135,7 @@ def test_only_the_last_calls_are_remembered() -> None:
     ],
     ids=["chat", "responses"],
 )
-def test_every_api_has_ids(path: str, answer: dict[str, Any], kept: str) -> None:
+def test_tool_call_ids_are_read_from_every_api(path: str, answer: dict[str, Any], kept: str) -> None:
     recorder = Recorder()
     first = recorder.request(path, {kept: [user("<reminder> go")]}, {})
     recorder.end(first, message=answer)
@@ -144,7 +144,7 @@ def test_every_api_has_ids(path: str, answer: dict[str, Any], kept: str) -> None
     assert second.fork and (second.fork.parent, second.fork.from_seq) == (first.session, 1)
 
 
-def test_a_call_that_keeps_the_memory_is_aside_of_its_session() -> None:
+def test_a_memory_extraction_call_is_a_side_call_of_its_session() -> None:
     recorder = Recorder()
     call = {"id": "call_abcdefghijklmnop", "function": {"name": "ls"}}
     calling = {"role": "assistant", "tool_calls": [call]}

@@ -21,9 +21,7 @@ named = pytest.mark.parametrize("session", ["s", None], ids=["named", "unnamed"]
 
 
 @named
-def test_a_call_that_goes_on_from_the_last_answer_is_a_continuation(
-    recorder: Recorder, session: str | None
-) -> None:
+def test_a_call_that_extends_the_last_answer_is_a_continuation(recorder: Recorder, session: str | None) -> None:
     first = recorder.talk("a", "A", session=session)
     second = recorder.talk("a", "A", "b", "B", session=session)
     third = recorder.talk("a", "A", "b", "B", "c", "C", session=session)
@@ -36,9 +34,7 @@ def test_a_call_that_goes_on_from_the_last_answer_is_a_continuation(
 
 
 @named
-def test_a_call_that_goes_on_from_an_earlier_answer_is_a_fork(
-    recorder: Recorder, session: str | None
-) -> None:
+def test_a_call_that_extends_an_earlier_answer_is_a_fork(recorder: Recorder, session: str | None) -> None:
     first = recorder.talk("a", "A", session=session)
     recorder.talk("a", "A", "b", "B", session=session)
     recorder.talk("a", "A", "b", "B", "c", "C", session=session)
@@ -69,7 +65,7 @@ def test_a_call_goes_to_the_branch_whose_state_it_extends(recorder: Recorder, se
     assert recorder.talk("a", "A", "c", "C", "d", "D", session=session).session == branch.session
 
 
-def test_a_side_call_goes_to_the_branch_last_active(recorder: Recorder) -> None:
+def test_a_side_call_goes_to_the_most_recently_active_branch(recorder: Recorder) -> None:
     main = recorder.talk("a", "A", session="s")
     recorder.talk("a", "A", "b", "B", session="s")
     branch = recorder.talk("a", "A", "c", "C", session="s")
@@ -86,7 +82,7 @@ def test_a_side_call_goes_to_the_branch_last_active(recorder: Recorder) -> None:
     assert recorder.talk("a", "A", "c", "C", "e", "E", session="s").link == "continuation"  # it moved nothing
 
 
-def test_last_active_is_what_happened_last_whatever_the_clock_says(recorder: Recorder) -> None:
+def test_the_most_recently_active_branch_does_not_depend_on_the_clock(recorder: Recorder) -> None:
     recorder.clock = count(1000)
     main = recorder.talk("a", "A", session="s")
     recorder.talk("a", "A", "b", "B", session="s")
@@ -120,19 +116,19 @@ def test_the_same_messages_after_a_failure_are_a_retry(
     assert recorder.talk("a", "A", "b", "B", session=session).link == "continuation"
 
 
-def test_the_same_messages_while_the_call_is_open_are_a_retry_with_a_name(recorder: Recorder) -> None:
+def test_the_same_messages_during_an_open_named_call_are_a_retry(recorder: Recorder) -> None:
     first = recorder.ask(history("a"), "s")
     assert recorder.ask(history("a"), "s").retry_of == first.seq
 
 
-def test_without_a_name_they_are_another_session(recorder: Recorder) -> None:
+def test_the_same_messages_during_an_open_unnamed_call_are_a_new_session(recorder: Recorder) -> None:
     first = recorder.ask(history("a"))
     second = recorder.ask(history("a"))
     assert (second.link, second.begins, second.retry_of) == ("start", True, None)
     assert first.session != second.session
 
 
-def test_without_a_name_a_retry_count_makes_a_retry(recorder: Recorder) -> None:
+def test_an_unnamed_call_with_a_retry_count_is_a_retry(recorder: Recorder) -> None:
     first = recorder.talk("a", "A")
     counted = recorder.ask(history("a"), x_stainless_retry_count="1")
     assert (counted.link, counted.retry_of, counted.session) == ("retry", 1, first.session)
@@ -140,7 +136,7 @@ def test_without_a_name_a_retry_count_makes_a_retry(recorder: Recorder) -> None:
     assert recorder.ask(history("never asked"), x_stainless_retry_count="2").link == "start"
 
 
-def test_without_a_name_a_first_message_is_a_new_session(recorder: Recorder) -> None:
+def test_an_unnamed_first_message_starts_a_new_session(recorder: Recorder) -> None:
     first = recorder.talk("a", "A")
     assert recorder.talk("a", "A").session != first.session
     assert recorder.talk("b", "B").session != first.session
@@ -159,13 +155,13 @@ def test_the_same_messages_after_an_answer_are_a_fork(recorder: Recorder) -> Non
     assert recorder.talk("a", "A", "b", "B2", "c", "C", session="s").session == again.session
 
 
-def test_a_retry_that_comes_after_the_answer_to_another_retry_is_a_fork(recorder: Recorder) -> None:
+def test_a_retry_after_another_retry_was_answered_is_a_fork(recorder: Recorder) -> None:
     recorder.end(recorder.ask(history("a"), "s"), status=500)
     recorder.talk("a", "A", session="s")
     assert recorder.ask(history("a"), "s").link == "fork"
 
 
-def test_history_that_nobody_knows_is_a_rewrite_of_the_same_session(recorder: Recorder) -> None:
+def test_an_unknown_history_is_a_rewrite_of_the_same_session(recorder: Recorder) -> None:
     first = recorder.talk("a", "A", session="s")
     second = recorder.talk("summary", "ok", "b", "B", session="s")
     assert (second.link, second.session, second.begins) == ("rewrite", first.session, False)
@@ -175,7 +171,7 @@ def test_history_that_nobody_knows_is_a_rewrite_of_the_same_session(recorder: Re
     assert old.fork.from_seq == 1
 
 
-def test_a_compaction_moves_nothing(recorder: Recorder) -> None:
+def test_a_compaction_does_not_move_the_state_of_the_main_thread(recorder: Recorder) -> None:
     agent = {"user_agent": "claude-cli/2.1.325 (external, cli)"}
     recorder.talk("a", "A", session="s", **agent)
     recorder.talk("a", "A", "b", "B", session="s", **agent)
@@ -188,7 +184,7 @@ def test_a_compaction_moves_nothing(recorder: Recorder) -> None:
 
 @named
 @pytest.mark.parametrize("failure", FAILURES)
-def test_after_a_failure_a_client_goes_on_with_or_without_what_it_asked(
+def test_a_call_after_a_failure_continues_with_or_without_the_failed_message(
     recorder: Recorder, session: str | None, failure: dict[str, Any]
 ) -> None:
     first = recorder.talk("a", "A", session=session)
@@ -201,9 +197,7 @@ def test_after_a_failure_a_client_goes_on_with_or_without_what_it_asked(
 
 
 @named
-def test_an_answer_that_does_not_come_back_as_it_was_is_still_one(
-    recorder: Recorder, session: str | None
-) -> None:
+def test_a_history_with_a_changed_last_answer_is_a_continuation(recorder: Recorder, session: str | None) -> None:
     first = recorder.talk("a", "A", session=session)
     recorder.talk("a", "A", "b", "B", session=session)
     changed = recorder.talk("a", "A", "b", "B, trimmed", "c", "C", session=session)
@@ -212,7 +206,7 @@ def test_an_answer_that_does_not_come_back_as_it_was_is_still_one(
     assert asked_anew.link == "fork"  # the answer is gone from the history
 
 
-def test_a_new_name_with_a_known_history_is_a_fork(recorder: Recorder) -> None:
+def test_a_new_session_id_with_a_known_history_is_a_fork(recorder: Recorder) -> None:
     recorder.talk("a", "A", session="one")
     parent = recorder.talk("a", "A", "b", "B", session="one")
     fork = recorder.talk("a", "A", "b", "B", "c", "C", session="two")
@@ -224,19 +218,19 @@ def test_a_new_name_with_a_known_history_is_a_fork(recorder: Recorder) -> None:
     assert recorder.talk("a", "A", "b", "B", "c", "C", "e", "E", session="two").session == fork.session
 
 
-def test_without_a_name_another_answer_to_a_known_question_is_a_new_session(recorder: Recorder) -> None:
+def test_an_unnamed_call_with_a_different_answer_is_a_new_session(recorder: Recorder) -> None:
     first = recorder.ask(history("Weather?"))
     recorder.answer(first, "Sunny.")
     assert recorder.ask(history("Weather?", "Rain.", "Thanks")).link == "start"
     assert recorder.ask(history("Weather?", "Sunny.", "Thanks")).session == first.session
 
 
-def test_a_new_name_with_only_a_question_known_is_a_new_session(recorder: Recorder) -> None:
+def test_a_new_session_id_with_only_a_known_prompt_is_a_new_session(recorder: Recorder) -> None:
     recorder.talk("a", "A", session="one")
     assert recorder.ask([user("a"), user("b")], "two").link == "start"
 
 
-def test_a_fork_whose_side_call_came_first_is_one_all_the_same(recorder: Recorder) -> None:
+def test_a_fork_after_its_own_side_call_is_recognized(recorder: Recorder) -> None:
     parent = recorder.talk("a", "A", session="one")
     agent = {"user_agent": "claude-cli/2.1.325"}
     side = recorder.ask(history("t"), "two", body={"tools": [], "output_config": {"format": {}}}, **agent)
@@ -250,24 +244,19 @@ def test_a_fork_whose_side_call_came_first_is_one_all_the_same(recorder: Recorde
     assert (fork.fork.parent, fork.fork.from_seq) == (parent.session, 1)
 
 
-def test_threads_of_a_session_go_on_by_themselves(recorder: Recorder) -> None:
+def test_threads_of_a_session_continue_independently(recorder: Recorder) -> None:
     main = recorder.talk("a", "A", session="s")
     one = recorder.talk("task", "T", session="s", x_claude_code_agent_id="1")
     two = recorder.talk("task", "T", session="s", x_claude_code_agent_id="2")
     more = recorder.talk("task", "T", "more", "M", session="s", x_claude_code_agent_id="1")
     assert [it.link for it in (one, two, more)] == ["start", "start", "continuation"]
-    assert (
-        recorder.talk("task", "T", "more", "M", session="s", x_claude_code_agent_id="2").link
-        == "continuation"
-    )
+    assert recorder.talk("task", "T", "more", "M", session="s", x_claude_code_agent_id="2").link == "continuation"
     assert recorder.talk("a", "A", "b", "B", session="s").link == "continuation"
     assert {it.session for it in (one, two, more)} == {main.session}
-    assert (
-        recorder.talk("task", "T", "x", "X", session="s").link == "rewrite"
-    )  # not the main thread's history
+    assert recorder.talk("task", "T", "x", "X", session="s").link == "rewrite"  # not the main thread's history
 
 
-def test_of_twins_the_one_last_active_is_taken_and_all_are_named(recorder: Recorder) -> None:
+def test_ambiguous_calls_go_to_the_most_recently_active_candidate_and_list_all(recorder: Recorder) -> None:
     one = recorder.talk("a", "A")
     two = recorder.talk("a", "A")
     third = recorder.talk("a", "A", "b", "B")
@@ -283,7 +272,7 @@ def test_of_twins_the_one_last_active_is_taken_and_all_are_named(recorder: Recor
     assert (fourth.link, fourth.session) == ("continuation", one.session)
 
 
-def test_a_response_is_followed_by_its_id(recorder: Recorder) -> None:
+def test_a_call_is_linked_by_its_previous_response_id(recorder: Recorder) -> None:
     def respond(text: str, follows: str | None, answers: str, **headers: str) -> Any:
         body = {"input": text, **({"previous_response_id": follows} if follows else {})}
         decision = recorder.request("/v1/responses", body, headers)
@@ -314,7 +303,7 @@ TOOLS_AS_ITEM = {"type": "additional_tools", "id": "at_1", "role": "developer", 
 
 
 @pytest.mark.parametrize("tools", [[{"name": "exec"}], None], ids=["tools in the body", "tools as an item"])
-def test_codex_goes_on_from_a_warm_up_over_a_websocket_and_then_over_http(
+def test_codex_continues_one_session_from_warm_up_over_websocket_to_http(
     recorder: Recorder, tools: list[Any] | None
 ) -> None:
     headers = {"user-agent": "codex_exec/0.166.0", "session-id": "s", "thread-id": "s"}
@@ -344,14 +333,14 @@ def test_codex_goes_on_from_a_warm_up_over_a_websocket_and_then_over_http(
     assert (third.link, third.session, third.seq) == ("continuation", warm.session, 4)
 
 
-def test_a_call_whose_tools_are_an_item_of_its_history_is_the_conversation(recorder: Recorder) -> None:
+def test_a_call_with_tools_as_a_history_item_is_a_main_call(recorder: Recorder) -> None:
     headers = {"user-agent": "codex_exec/0.166.0", "session-id": "s", "thread-id": "s"}
     recorder.end(recorder.request("/v1/responses", {"input": [], "generate": False}, headers), message={})
     asked = {"input": [TOOLS_AS_ITEM, user("a")]}
     assert recorder.request("/v1/responses", asked, headers).kind == "main"
 
 
-def test_records_say_what_was_decided(recorder: Recorder) -> None:
+def test_records_contain_the_tracking_decision(recorder: Recorder) -> None:
     def before(decision: Any) -> list[Any]:
         asked = TrackedRequest(
             provider="anthropic",
@@ -393,7 +382,7 @@ def test_records_say_what_was_decided(recorder: Recorder) -> None:
     assert before(recorder.talk("S", "ok", "b", "B", "c", "C", session="s")) == []
 
 
-def test_a_name_that_holds_a_secret_is_not_written() -> None:
+def test_a_session_id_that_contains_a_secret_is_written_as_an_hmac() -> None:
     tracker = new_tracker()
 
     def ask(name: str, agent: str = "") -> Decision:
@@ -411,7 +400,7 @@ def test_a_name_that_holds_a_secret_is_not_written() -> None:
     assert ask("sk-secret-1", "sk-secret").thread.startswith("agent:hmac:")
 
 
-def test_codex_keeps_the_questions_when_it_sums_a_conversation_up(recorder: Recorder) -> None:
+def test_a_codex_compaction_that_keeps_the_prompts_is_a_rewrite(recorder: Recorder) -> None:
     headers = {"user-agent": "codex_exec/0.166.0", "session-id": "s", "thread-id": "s"}
 
     def respond(*texts: str) -> Any:
@@ -433,7 +422,7 @@ def test_codex_keeps_the_questions_when_it_sums_a_conversation_up(recorder: Reco
 
 
 @pytest.mark.parametrize("later", ["incrementally", "from the logs"])
-def test_what_the_responses_api_failed_at_is_asked_again(recorder: Recorder, later: str) -> None:
+def test_a_repeated_call_after_a_failed_response_is_a_retry(recorder: Recorder, later: str) -> None:
     headers = {"user-agent": "codex_exec/0.166.0", "session-id": "s", "thread-id": "s"}
     body = {"input": [user("a")], "tools": [{"name": "exec"}]}
     first = recorder.request("/v1/responses", body, headers)

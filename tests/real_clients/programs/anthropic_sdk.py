@@ -5,9 +5,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-Anthropic: Any = importlib.import_module(
-    "anthropic"
-).Anthropic  # where it is not installed, its types are not either
+Anthropic: Any = importlib.import_module("anthropic").Anthropic  # where it is not installed, its types are not either
 MODEL = "claude-fake-1"
 TOOL = {"name": "look", "description": "Look at a place.", "input_schema": {"type": "object"}}
 

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from agent_logger import Failure, run
+from agent_logger import Failure
 from agent_logger.catalog.joining.join import join
 from agent_logger.logs.reader import read_session
 from agent_logger.model.session import Exchange, Session, Turn
 from agent_logger.views.outline import chapters
+from tests.recording.run import run
 from tests.recording.sdk_fixtures import CLI, DATA
 
 OUTPUTS = [
@@ -30,18 +31,16 @@ def test_a_run_that_reached_its_turn_limit_failed(output: Path, tmp_path: Path) 
     assert found.error
     assert found.metadata.log
     log = Path(found.metadata.log)
-    [stats] = [
-        line["stats"] for line in map(json.loads, log.read_text().splitlines()) if line["type"] == "exchange"
-    ]
+    [stats] = [line["stats"] for line in map(json.loads, log.read_text().splitlines()) if line["type"] == "exchange"]
     assert stats["is_error"] is True
     session = read_session(log)
     [exchange] = session.exchanges
     assert (exchange.complete, exchange.end_reason) == (False, "max_turns")
     [chapter] = chapters(session)
-    assert chapter.remarks[0] == "max_turns: not complete"
+    assert chapter.remarks[0] == "incomplete (max_turns)"
 
 
-def test_a_limit_that_only_the_result_tells_of_stands_in_the_joined_session() -> None:
+def test_a_turn_limit_known_only_from_the_result_is_in_the_joined_session() -> None:
     def told(witness: str, *, complete: bool, reason: str) -> Session:
         turn = Turn(message_id="msg_01abcdefghijklmnopqrstuv", witnesses=frozenset({witness}))  # type: ignore[arg-type]
         exchange = Exchange(number=1, turns=[turn], complete=complete, end_reason=reason)

@@ -45,7 +45,7 @@ def read(data: bytes, size: int = 1 << 20, agent: str | None = None) -> tuple[li
 
 @pytest.mark.parametrize(("data", "warnings"), FORMS)
 @pytest.mark.parametrize("size", [1, 7, 1 << 20])
-def test_every_form_gives_the_same_messages(data: bytes, warnings: int, size: int) -> None:
+def test_every_output_form_gives_the_same_messages(data: bytes, warnings: int, size: int) -> None:
     found, warned = read(data, size)
     understood = [it for it in found if not it.is_text]
     assert [it.type for it in understood] == ["assistant", "result"]
@@ -53,10 +53,8 @@ def test_every_form_gives_the_same_messages(data: bytes, warnings: int, size: in
     assert len(warned) == warnings
 
 
-@given(
-    st.lists(st.one_of(st.binary(max_size=60), st.sampled_from([b"\n", b"{", b"[", b'{"type":"x"}', b"[1]"])))
-)
-def test_nothing_is_lost_and_nothing_raises(pieces: list[bytes]) -> None:
+@given(st.lists(st.one_of(st.binary(max_size=60), st.sampled_from([b"\n", b"{", b"[", b'{"type":"x"}', b"[1]"]))))
+def test_any_output_is_read_without_loss_or_error(pieces: list[bytes]) -> None:
     output, kept = RunOutput(), []
     for piece in pieces:
         kept += output.feed(piece)
@@ -67,7 +65,7 @@ def test_nothing_is_lost_and_nothing_raises(pieces: list[bytes]) -> None:
             assert any(line in it.raw for it in kept), line
 
 
-def test_a_line_without_end_is_taken_in_pieces() -> None:
+def test_an_endless_line_is_read_in_pieces() -> None:
     output = RunOutput()
     chunk = b"x" * (1 << 20)
     kept = [it for _ in range(20) for it in output.feed(chunk)]
@@ -80,7 +78,7 @@ def test_warnings_are_bounded() -> None:
     assert (len(warnings), warnings[-1]) == (MOST_WARNINGS + 1, f"({1000 - MOST_WARNINGS} more)")
 
 
-def test_of_standard_error_the_end_is_kept() -> None:
+def test_only_the_end_of_standard_error_is_held() -> None:
     errors = ErrorOutput()
     kept = [it for _ in range(100) for it in errors.feed(b"y" * 500 + b"\n")] + errors.feed(b"why")
     kept += errors.end()
@@ -100,7 +98,7 @@ def shape(found: list[Event]) -> list[tuple[str, object]]:
     return [(it.type, it.text if it.text is not None else it.tool) for it in found]
 
 
-def test_tools_as_lines_of_their_own_are_events_like_blocks() -> None:
+def test_tool_lines_become_events_like_tool_blocks() -> None:
     """The form that the specification shows."""
     lines = dumped(
         {"type": "tool_use", "tool": "Read", "input": {"file": "src/index.ts"}},
@@ -121,7 +119,7 @@ AGENTS_LINES = {
 
 
 @pytest.mark.parametrize("agent", AGENTS_LINES)
-def test_a_byte_that_is_no_utf_8_costs_itself_and_no_more(agent: str) -> None:
+def test_an_invalid_utf_8_byte_is_replaced_and_the_line_is_read(agent: str) -> None:
     line = AGENTS_LINES[agent].replace(b"Hi", b"H\xff")
     assert shape(events(line, agent)) == [("content", "H\ufffd.")]
 
@@ -135,7 +133,7 @@ def test_events_are_the_same_in_an_array_and_in_lines() -> None:
     assert not {it.type for it in found} - {"content", "thinking", "tool_use", "tool_result"}
 
 
-def test_timestamps_never_fall() -> None:
+def test_event_timestamps_never_decrease() -> None:
     found, message = Events(), read(dumped(TEXT))[0][0]
     assert [found.of(message, at)[0].timestamp for at in (5, 3, 9)] == [5, 5, 9]
 
@@ -153,6 +151,8 @@ AGENT_RUNS = [
      "Wrote oc.txt.", (20, 40, 200, 2000), ["write"]),
     ("opencode", "opencode/1.18.33/agents_fork/01", "ses_e2090ac44ffeRxh9TZzNatan0E",
      "One file.", (66, 96, 660, 6600), ["task", "read"]),
+    ("pi", "pi/0.74.2/tools/01", "01a1e2ba-ccde-7457-b2d1-48282ed1a8f0",
+     "Two files, and missing.txt does not exist.", (3517, 467, 0, 8704), ["bash", "read", "read"]),
 ]  # fmt: skip
 
 
@@ -167,7 +167,7 @@ def outcome(data: bytes, agent: str | None = None) -> RunOutcome:
 @pytest.mark.parametrize(
     ("agent", "run", "session", "text", "tokens", "tools"), AGENT_RUNS, ids=[it[1] for it in AGENT_RUNS]
 )
-def test_the_output_of_other_agents(
+def test_the_output_of_other_agents_is_read(
     agent: str, run: str, session: str, text: str, tokens: tuple[int, ...], tools: list[str]
 ) -> None:
     data = (DATA / f"{run}.stdout").read_bytes()
@@ -178,7 +178,20 @@ def test_the_output_of_other_agents(
     assert [it.tool for it in events(data, agent) if it.type == "tool_use"] == tools
 
 
-def test_a_json_text_of_several_lines_is_one_line_of_the_log() -> None:
+def test_the_output_of_copilot_is_read_and_has_no_tokens() -> None:
+    data = (DATA / "copilot-cli/1.0.102/agents/01.stdout").read_bytes()
+    found = outcome(data, "copilot-cli")
+    [manifest] = DATA.glob("copilot-cli/1.0.102/agents/home/.copilot/session-state/*/events.jsonl")
+    assert (found.session_id, found.data) == (manifest.parent.name, "Two files; hello.py greets.")
+    assert (found.failure(None, ""), found.metadata().tokens) == (None, None)
+    tools = [(it.type, it.tool or "") for it in events(data, "copilot-cli") if it.type in ("tool_use", "tool_result")]
+    assert sorted(tool for kind, tool in tools if kind == "tool_use") == ["bash", "bash", "task", "task", "view"]
+    assert len(tools) == 10
+    failed = outcome((DATA / "copilot-cli/1.0.102/failures/02.stdout").read_bytes(), "copilot-cli")
+    assert failed.data is None and failed.failure(None, "")
+
+
+def test_a_multi_line_json_result_is_logged_as_one_line() -> None:
     """For a log is read line by line."""
     data = (DATA / "gemini-cli/0.61.0/exec_resume/02.stdout").read_bytes()
     *texts, result = read(data, agent="gemini-cli")[0]
@@ -196,13 +209,13 @@ def test_a_json_text_of_several_lines_is_one_line_of_the_log() -> None:
         ),
     ],
 )
-def test_older_counts_of_gemini_cli_are_read(stats: Any, tokens: tuple[int, int, int]) -> None:
+def test_older_gemini_cli_token_counts_are_read(stats: Any, tokens: tuple[int, int, int]) -> None:
     told = {"type": "result", "status": "success", "stats": stats}
     billed = outcome(dumped(told), "gemini-cli").metadata().tokens
     assert billed and (billed.input, billed.output, billed.cache_read) == tokens
 
 
-def test_qwen_code_speaks_as_claude_code_and_counts_otherwise() -> None:
+def test_qwen_code_output_is_read_with_its_own_token_counting() -> None:
     message = {"id": "made-up", "content": [{"type": "text", "text": "Hi."}], "usage": {"input_tokens": 9}}
     usage = {"input_tokens": 90, "output_tokens": 6, "cache_read_input_tokens": 30}
     data = dumped({**TEXT, "message": message}, {**RESULT, "usage": usage})
@@ -213,12 +226,12 @@ def test_qwen_code_speaks_as_claude_code_and_counts_otherwise() -> None:
     assert command_lines.prompt_of(["qwen", "-y", "-p", "Go"]) == "Go"
 
 
-def test_what_opencode_fails_with_is_told() -> None:
+def test_opencode_errors_are_reported() -> None:
     found = outcome((DATA / "opencode/1.18.33/agents_fork/04.stdout").read_bytes(), "opencode")
     assert (found.failure(None, ""), found.error) == (Failure.API_ERROR, "no such thing")
 
 
-def test_codex_counts_over_the_thread_so_the_difference_counts() -> None:
+def test_codex_usage_is_the_difference_of_its_cumulative_thread_counters() -> None:
     runs = [(DATA / f"codex/0.166.0/exec_resume/0{it}.stdout").read_bytes() for it in (1, 2, 3)]
     found = outcome(b"".join(runs), "codex")
     [first, second, third] = [it.model_usage for it in found.results]
@@ -247,9 +260,7 @@ ERRORS = [
 
 
 @pytest.mark.parametrize(("fields", "failure"), ERRORS, ids=[str(it[0]) for it in ERRORS])
-def test_a_result_that_says_error_in_any_field_is_a_failure(
-    fields: dict[str, Any], failure: Failure | None
-) -> None:
+def test_a_result_with_an_error_in_any_field_is_a_failure(fields: dict[str, Any], failure: Failure | None) -> None:
     found = outcome(dumped({**RESULT, **fields}))
     assert found.failure(Exit(status=0, signal=None), "") is failure
     assert (found.data is None) == (failure is not None)
@@ -266,7 +277,7 @@ def test_a_result_that_says_error_in_any_field_is_a_failure(
         (Exit(status=1, signal=None), "No conversation found with session ID: x", Failure.SESSION_NOT_FOUND),
     ],
 )
-def test_a_run_without_a_result_failed(exited: Exit, said: str, failure: Failure) -> None:
+def test_a_run_without_a_result_is_a_failure(exited: Exit, said: str, failure: Failure) -> None:
     assert RunOutcome().failure(exited, said) is failure
 
 
@@ -274,17 +285,15 @@ OLD = {"type": "result", "subtype": "success", "cost_usd": 0.05, "duration_ms": 
 
 
 @pytest.mark.parametrize("names", [{}, {"total_cost": 0.05}, {"total_cost_usd": 0.05}])
-def test_costs_have_had_several_names(names: dict[str, float]) -> None:
+def test_costs_are_read_under_every_field_name(names: dict[str, float]) -> None:
     """The first is a line of the specification."""
-    told = outcome(
-        dumped({**OLD, "num_turns": 3, "result": "final", "session_id": "abc123", **names})
-    ).metadata()
+    told = outcome(dumped({**OLD, "num_turns": 3, "result": "final", "session_id": "abc123", **names})).metadata()
     assert (told.cost, told.total_cost, told.turns) == (0.05, 0.05, 3)
     assert (told.duration_ms, told.api_duration_ms) == (5000, 4500)
     assert (told.cost_from, told.total_cost_from) == ("own", "own")
 
 
-def test_what_nobody_said_is_none() -> None:
+def test_missing_metadata_fields_are_none() -> None:
     told = outcome(dumped(RESULT)).metadata()
     assert (told.cost, told.total_cost, told.turns, told.tokens, told.api_duration_ms) == (None,) * 5
 
@@ -307,14 +316,15 @@ COMMANDS = [
     (["gemini", "-p", "Fix it", "--output-format", "json"], True, "Fix it", None, False),
     (["opencode", "run", "--format", "json", "Fix it"], True, "Fix it", None, False),
     (["opencode", "run", "-s", "ses_1", "Fix it"], True, "Fix it", "ses_1", True),
+    (["copilot", "-p", "Fix it", "--allow-all-tools", "--resume=abc"], True, "Fix it", "abc", True),
+    (["copilot", "-i", "Fix it"], False, None, None, False),
+    (["pi", "--mode", "json", "-p", "Fix it"], True, "Fix it", None, False),
     (["make", "-p"], False, None, None, False),
 ]
 
 
-@pytest.mark.parametrize(
-    ("words", "headless", "prompt", "resumed", "goes_on"), COMMANDS, ids=lambda it: str(it)
-)
-def test_what_a_command_line_says(
+@pytest.mark.parametrize(("words", "headless", "prompt", "resumed", "goes_on"), COMMANDS, ids=lambda it: str(it))
+def test_a_command_line_gives_prompt_mode_and_resumed_session(
     words: list[str], headless: bool, prompt: str | None, resumed: str | None, goes_on: bool
 ) -> None:
     assert command_lines.is_headless(words) is headless

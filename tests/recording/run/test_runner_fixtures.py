@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_logger import Failure, RunResult, run
+from agent_logger import Failure, RunResult
 from tests.recording.played import Step, player, steps
+from tests.recording.run import run
 from tests.recording.sdk_fixtures import CLI, truth
 from tests.recording.test_sdk_logger_fixtures import NOT_TOLD, RUNS, Told, check, logs
 
@@ -33,7 +34,9 @@ def played(step: Step, folder: Path) -> RunResult:
 
 
 @pytest.mark.parametrize(("scenario", "told"), RUNS, ids=[it[0] for it in RUNS])
-def test_the_recorded_runs(scenario: str, told: dict[str, Told], tmp_path: Path) -> None:
+def test_recorded_client_outputs_give_the_expected_results_and_logs(
+    scenario: str, told: dict[str, Told], tmp_path: Path
+) -> None:
     results = {it.label: played(it, tmp_path) for it in steps(CLI / scenario)}
     failed = {label: it.failure for label, it in results.items() if it.failure}
     assert failed == FAILURES.get(scenario, {})

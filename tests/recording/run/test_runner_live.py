@@ -16,7 +16,7 @@ import pytest
 
 from agent_logger import Failure, RunResult, SessionLogger, read_session, run
 from agent_logger.config import Origin
-from agent_logger.logs.reader import read_exchanges, read_log
+from agent_logger.logs.log_records import read_exchanges, read_log
 from agent_logger.model.records import ExchangeRecord, SessionEnd, SessionStart
 from agent_logger.model.session import Session
 from tests.clients import ANTHROPIC_KEY, NOWHERE, QUIET_CLAUDE, Sandbox, find_claude
@@ -61,7 +61,7 @@ def transcript(sandbox: Sandbox, session: str | None) -> Path:
 # ---------------------------------------------------------------- what came of it
 
 
-def test_max_turns(claude: Any, sandbox: Sandbox) -> None:
+def test_reaching_max_turns_is_reported_as_a_failure(claude: Any, sandbox: Sandbox) -> None:
     with FakeAPI("maxturns", {"CWD": str(sandbox.project)}) as api:
         result = claude(api.url, max_turns=1)
     assert (result.failure, result.metadata.is_max_turns) == (Failure.MAX_TURNS, True)
@@ -70,14 +70,14 @@ def test_max_turns(claude: Any, sandbox: Sandbox) -> None:
     assert exchange.stats and exchange.stats.terminal_reason == "max_turns"
 
 
-def test_an_error_of_the_api(claude: Any) -> None:
+def test_an_api_error_is_reported_as_a_failure(claude: Any) -> None:
     with FakeAPI("err529") as api:
         result = claude(api.url)
     assert (result.success, result.failure, result.data) == (False, Failure.API_ERROR, None)
     assert "529" in (result.error or "") and result.metadata.session_id
 
 
-def test_resume_continue_and_fork(claude: Any, sandbox: Sandbox) -> None:
+def test_resume_and_continue_keep_the_session_and_fork_starts_another(claude: Any, sandbox: Sandbox) -> None:
     with FakeAPI(ANSWERS) as api:
         first = claude(api.url, "one two")
         again = claude(api.url, "-two", resume=first.metadata.session_id)
@@ -93,7 +93,7 @@ def test_resume_continue_and_fork(claude: Any, sandbox: Sandbox) -> None:
     assert command and command[0][1:] == ["--resume", fork.metadata.session_id]
 
 
-def test_a_session_that_is_not_there(claude: Any) -> None:
+def test_resuming_a_missing_session_fails_without_an_api_call(claude: Any) -> None:
     with FakeAPI(ANSWERS) as api:
         result = claude(api.url, resume="00000000-0000-4000-8000-000000000000")
     assert result.failure is Failure.SESSION_NOT_FOUND and not api.calls
@@ -114,7 +114,7 @@ def test_every_form_of_a_system_prompt_reaches_the_model(form: str, claude: Any,
     assert [it.form for it in start.system_prompt or []] == [form]
 
 
-def test_an_agent_in_the_background(claude: Any) -> None:
+def test_the_report_of_a_background_agent_is_a_second_exchange(claude: Any) -> None:
     later = {**answer(1), "text": "It has reported."}
     with FakeAPI(background(answer(1), later, answer(1))) as api:
         result = claude(api.url)
@@ -172,7 +172,7 @@ def _seconds(pid: int) -> tuple[float, float]:
     ("number", "failure", "complete"),
     [(signal.SIGINT, Failure.INTERRUPTED, True), (signal.SIGKILL, Failure.NO_RESULT, False)],
 )
-def test_an_agent_that_is_interrupted_or_killed(
+def test_a_run_reports_an_interrupted_or_killed_agent(
     number: int, failure: Failure, complete: bool, claude: Any, children: Any
 ) -> None:
     for _ in range(3):
@@ -197,7 +197,7 @@ run("Do as you were told", executable=sys.argv[1], sessions_dir=sys.argv[2], ext
 """
 
 
-def test_our_process_is_killed(
+def test_the_next_run_recovers_the_exchange_of_a_killed_process(
     claude: Any, sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What the agent had printed is there, and the next run of the session goes on from it."""
@@ -221,9 +221,7 @@ def test_our_process_is_killed(
         result = claude(api.url, "go on", resume=session)
     recovered, further = exchanges(result)
     assert (recovered.end_reason, further.user_input) == ("recovered", "go on")
-    assert [it.tool_use_id for it in recovered.messages if it.type == "tool_use"] == [
-        it.tool_use_id for it in uses
-    ]
+    assert [it.tool_use_id for it in recovered.messages if it.type == "tool_use"] == [it.tool_use_id for it in uses]
 
 
 # ---------------------------------------------------------------- as without us
@@ -234,7 +232,7 @@ def asked(calls: list[Call]) -> Any:
 
 
 @pytest.mark.parametrize("scenario", ["tools", "subagent"])
-def test_the_api_is_asked_what_a_direct_run_asks(
+def test_a_run_sends_the_same_api_requests_as_a_direct_call(
     scenario: str, claude: Any, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     variables = {"CWD": str(sandbox.project)}
@@ -248,9 +246,7 @@ def test_the_api_is_asked_what_a_direct_run_asks(
         monkeypatch.setenv("ANTHROPIC_BASE_URL", api.url)
         arguments = ["-p", "Do as you were told", "--output-format", "stream-json", "--verbose", *TOOLS]
         command = [str(find_claude()), *arguments]
-        direct = subprocess.run(
-            command, cwd=sandbox.project, stdin=subprocess.DEVNULL, capture_output=True, check=True
-        )
+        direct = subprocess.run(command, cwd=sandbox.project, stdin=subprocess.DEVNULL, capture_output=True, check=True)
         wanted = api.calls
     assert not "\n".join(alike.differences(asked(recorded), asked(wanted)))
     assert alike.said(result.stdout or "") == alike.said(direct.stdout.decode())
@@ -270,7 +266,7 @@ def tools(session: Session) -> list[tuple[str, str, bool]]:
 
 @pytest.mark.needs("claude_agent_sdk")
 @pytest.mark.parametrize("scenario", ["tools", "subagent"])
-def test_the_witnesses_agree(scenario: str, sandbox: Sandbox, tmp_path: Path) -> None:
+def test_sdk_log_transcript_and_wire_log_agree(scenario: str, sandbox: Sandbox, tmp_path: Path) -> None:
     """The SDK's messages, the client's own file, the wire: the same turns, tools and billed usage."""
     from claude_agent_sdk import ClaudeSDKClient
 
@@ -299,9 +295,7 @@ def test_the_witnesses_agree(scenario: str, sandbox: Sandbox, tmp_path: Path) ->
     assert set(turns(sdk)) <= set(turns(file)) and (agents or turns(sdk) == turns(file))
     assert tools(sdk) == tools(file) == tools(seen) and len(tools(sdk)) == 4
     assert file.usage == seen.usage
-    [end] = [
-        it.value for it in read_log(logger.path.parent, logger.path.stem) if isinstance(it.value, SessionEnd)
-    ]
+    [end] = [it.value for it in read_log(logger.path.parent, logger.path.stem) if isinstance(it.value, SessionEnd)]
     billed, usage = end.billed_tokens, seen.usage
     assert billed and (billed.input, billed.output, billed.cache_creation, billed.cache_read) == (
         usage.input_tokens,
@@ -311,7 +305,7 @@ def test_the_witnesses_agree(scenario: str, sandbox: Sandbox, tmp_path: Path) ->
     )
 
 
-def test_a_run_and_the_clients_own_file_agree(claude: Any, sandbox: Sandbox) -> None:
+def test_a_run_log_agrees_with_the_client_transcript(claude: Any, sandbox: Sandbox) -> None:
     with FakeAPI("tools", {"CWD": str(sandbox.project)}) as api:
         result = claude(api.url)
     ours = read_session(Path(result.metadata.log or ""))

@@ -13,7 +13,7 @@ import pytest
 
 from agent_logger.model.session import Session
 from agent_logger.views.html.session import session_html
-from tests.views.hostile import MARKDOWN, TAGS
+from tests.hostile import MARKDOWN, MARKUP, TERMINAL, WORDS
 from tests.views.html_check import Checked
 from tests.views.sessions import all_hostile
 
@@ -64,7 +64,7 @@ def opened(page: str, folder: Path) -> str:
 
 
 def attacks(canary: Canary) -> Session:
-    return all_hostile([_armed(text, canary) for text in TAGS + MARKDOWN])
+    return all_hostile([_armed(text, canary) for text in MARKUP + MARKDOWN + TERMINAL + WORDS])
 
 
 def _armed(text: str, canary: Canary) -> str:
@@ -73,9 +73,7 @@ def _armed(text: str, canary: Canary) -> str:
 
 @pytest.mark.needs("chromium")
 @pytest.mark.parametrize("with_policy", [True, False])
-def test_a_hostile_session_runs_nothing_and_loads_nothing(
-    tmp_path: Path, canary: Canary, with_policy: bool
-) -> None:
+def test_a_hostile_session_runs_no_script_and_loads_nothing(tmp_path: Path, canary: Canary, with_policy: bool) -> None:
     """Without the policy too: it is the second lock, not the only one."""
     page = "".join(session_html(attacks(canary)))
     if not with_policy:
@@ -88,9 +86,9 @@ def test_a_hostile_session_runs_nothing_and_loads_nothing(
 
 
 @pytest.mark.needs("chromium")
-def test_the_browser_would_have_told(tmp_path: Path, canary: Canary) -> None:
+def test_unescaped_text_would_run_and_load_in_the_browser(tmp_path: Path, canary: Canary) -> None:
     """What the test above looks for is there when text is not escaped."""
-    texts = " ".join(_armed(text, canary) for text in TAGS[:4])
+    texts = " ".join(_armed(text, canary) for text in MARKUP[:4])
     seen = opened(f'<!doctype html><html lang="en"><body>{texts}', tmp_path)
     assert "/script" in canary.asked
     assert "/img" in canary.asked

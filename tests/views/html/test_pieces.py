@@ -29,12 +29,12 @@ from agent_logger.views.pieces import (
     Terminal,
 )
 from agent_logger.views.printable import printable
-from tests.views.hostile import HOSTILE
+from tests.hostile import HOSTILE, SHORT, name_of
 from tests.views.html_check import Checked
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(20)).decode()
 
-texts = st.lists(st.sampled_from(HOSTILE) | st.text(max_size=10)).map("".join)
+texts = st.lists(st.sampled_from(SHORT) | st.text(max_size=10)).map("".join)
 
 
 def pieces(texts: st.SearchStrategy[str]) -> st.SearchStrategy[Piece]:
@@ -66,13 +66,13 @@ def pieces(texts: st.SearchStrategy[str]) -> st.SearchStrategy[Piece]:
 
 
 @given(pieces(texts))
-def test_whatever_a_piece_holds_the_html_is_ours(piece: Piece) -> None:
+def test_the_html_of_any_piece_has_only_allowed_tags_and_attributes(piece: Piece) -> None:
     html = html_of(piece)
     Checked(html)
     assert printable(html, lines=True) == html
 
 
-@pytest.mark.parametrize("text", HOSTILE, ids=ascii)
+@pytest.mark.parametrize("text", HOSTILE, ids=name_of)
 def test_no_hostile_text_becomes_a_tag_or_an_attribute(text: str) -> None:
     pieces: list[Piece] = [
         Prose(text),
@@ -99,17 +99,15 @@ def test_no_hostile_text_becomes_a_tag_or_an_attribute(text: str) -> None:
 # ---- Markdown
 
 
-def test_prose_is_rendered_and_code_in_it_coloured() -> None:
-    seen = Checked(
-        prose_html("# Title\n\nSome *words*.\n\n```python\ndef f(): ...\n```\n\n| a |\n|---|\n| b |")
-    )
+def test_prose_is_rendered_and_its_code_highlighted() -> None:
+    seen = Checked(prose_html("# Title\n\nSome *words*.\n\n```python\ndef f(): ...\n```\n\n| a |\n|---|\n| b |"))
     assert "Title" in seen.text
     assert {"code", "t-k"} <= seen.classes
     assert "<h4>" in prose_html("# Title")
 
 
 @pytest.mark.parametrize("url", ["http://a.b/c?d=e&f", "https://a.b", "mailto:a@b.c"])
-def test_links_to_the_web_are_links(url: str) -> None:
+def test_web_links_are_rendered_as_links(url: str) -> None:
     assert Checked(prose_html(f"[x]({url})")).links == [url]
     assert Checked(prose_html(f"<{url}>")).links == [url]
 
@@ -117,12 +115,12 @@ def test_links_to_the_web_are_links(url: str) -> None:
 @pytest.mark.parametrize(
     "url", ["javascript:x", "data:text/html,x", "file:///etc/passwd", "/relative", "//a.b", "vbscript:x"]
 )
-def test_all_other_links_are_text(url: str) -> None:
+def test_other_links_are_rendered_as_text(url: str) -> None:
     assert Checked(prose_html(f"[x]({url})")).links == []
     assert Checked(html_of(Link(url))).links == []
 
 
-def test_a_picture_from_elsewhere_is_a_link_that_nobody_follows_unasked() -> None:
+def test_a_remote_image_is_not_loaded() -> None:
     html = prose_html("![a cat](https://evil.example/cat.png)")
     assert "<img" not in html
     assert Checked(html).text.strip() == "[a cat]"
@@ -134,16 +132,14 @@ def test_a_picture_from_elsewhere_is_a_link_that_nobody_follows_unasked() -> Non
 
 
 @pytest.mark.parametrize("language", sorted(LANGUAGES))
-def test_a_line_of_code_is_a_line_of_html_in_every_language(language: str) -> None:
+def test_each_line_of_code_is_one_line_of_html_in_every_language(language: str) -> None:
     text = '\n\ndef f():  /* <b>\n""" a\n \'b\' -- # */\n<!-- x\n\ttab\n\n'
     lines = code_lines(text, language)
     assert [Checked(line).text for line in lines] == text.removesuffix("\n").split("\n")
 
 
-def test_colours_of_a_terminal_are_classes_and_go_on_over_lines() -> None:
-    lines = output_lines(
-        "a\x1b[1;31mred\nstill\x1b[0m plain\x1b[38;5;196mx\x1b[48;2;0;0;0my\x1b[K\x1b[39;49mz"
-    )
+def test_terminal_colors_become_classes_and_continue_across_lines() -> None:
+    lines = output_lines("a\x1b[1;31mred\nstill\x1b[0m plain\x1b[38;5;196mx\x1b[48;2;0;0;0my\x1b[K\x1b[39;49mz")
     assert lines == [
         'a<span class="ansi-bold ansi-ink-1">red</span>',
         '<span class="ansi-bold ansi-ink-1">still</span> plain<span class="ansi-ink-9">x</span>'
@@ -151,24 +147,24 @@ def test_colours_of_a_terminal_are_classes_and_go_on_over_lines() -> None:
     ]
 
 
-def test_an_escape_that_is_no_colour_is_dropped_or_shown_never_passed_on() -> None:
+def test_other_terminal_escapes_are_dropped_or_shown_as_text() -> None:
     assert output_lines("a\x1b[2Jb\x1b]0;title\x07c\x1b7d\x08") == ["abc\\x1b7d\\x08"]
 
 
-def test_a_long_output_is_folded_and_says_how_long_it_is() -> None:
+def test_a_long_output_is_folded_with_its_line_count() -> None:
     html = html_of(OutputPiece("\n".join(f"line {number}" for number in range(100))))
     assert '<details class="more"><summary>88 more lines</summary>' in html
     assert html.index("line 11") < html.index("<details") < html.index("line 12")
 
 
-def test_the_numbers_of_a_file_go_on_where_it_is_folded() -> None:
+def test_line_numbers_continue_in_the_folded_part() -> None:
     html = html_of(Code("\n".join("x" * 30), "py", 100))
     assert 'aria-hidden="true">100\n101' in html
     assert 'aria-hidden="true">112\n113' in html
 
 
 @pytest.mark.parametrize("make", [Prose, Code, OutputPiece, lambda text: Terminal("", text)])
-def test_what_is_too_long_for_a_page_is_cut_and_says_so(make: Any) -> None:
+def test_an_overlong_piece_is_cut_with_a_note(make: Any) -> None:
     html = html_of(make("word\n" * (LONGEST // 5 + 20)))
     assert "(100 characters more are in the log)" in html or "(100 more characters are in the log)" in html
     assert len(Checked(html).text) < LONGEST * 1.1
@@ -177,14 +173,14 @@ def test_what_is_too_long_for_a_page_is_cut_and_says_so(make: Any) -> None:
 # ---- pictures
 
 
-def test_a_picture_is_shown_by_its_bytes_not_by_its_word() -> None:
+def test_the_image_type_is_taken_from_its_bytes() -> None:
     assert f'src="data:image/png;base64,{PNG}"' in html_of(Picture("image/svg+xml", PNG))
 
 
 @pytest.mark.parametrize(
     "data", [base64.b64encode(b"<svg onload=alert(1)>").decode(), "%%%", "", PNG + "A" * (6 << 20)]
 )
-def test_what_is_no_picture_or_too_large_is_not_shown(data: str) -> None:
+def test_invalid_and_oversized_images_are_not_shown(data: str) -> None:
     html = html_of(Picture("image/svg+xml", data))
     assert "<img" not in html
     assert "not shown" in html

@@ -50,9 +50,7 @@ PATCHED = (
 REPLACED = Diff("a.py", (DiffLine(" ", "x"), DiffLine("-", "1"), DiffLine("+", "2")))
 
 
-def called(
-    name: str | None, given: Any, result: str | None, *, is_error: bool = False, raw: Any = None
-) -> ToolCall:
+def called(name: str | None, given: Any, result: str | None, *, is_error: bool = False, raw: Any = None) -> ToolCall:
     return ToolCall(
         id="toolu_1",
         name=name,
@@ -166,11 +164,7 @@ CALLS: list[Any] = [
     ("ExitPlanMode", {"plan": "# Do it"}, "approved", "a plan", (Prose("# Do it"), OutputPiece("approved"))),
     (
         "AskUserQuestion",
-        {
-            "questions": [
-                {"question": "Tea?", "options": [{"label": "Yes", "description": "hot"}, {"label": "No"}]}
-            ]
-        },
+        {"questions": [{"question": "Tea?", "options": [{"label": "Yes", "description": "hot"}, {"label": "No"}]}]},
         "Yes",
         "Tea?",
         (Prose("Tea?\n\n- Yes: hot\n- No"), OutputPiece("Yes")),
@@ -277,7 +271,7 @@ CALLS: list[Any] = [
     CALLS,
     ids=[f"{it[0]} {str(it[1])[:30]}" for it in CALLS],
 )
-def test_a_call_is_shown_as_its_tool_is_read(
+def test_each_tool_call_is_shown_in_the_form_of_its_tool(
     name: str | None, given: Any, result: str | None, summary: str, pieces: tuple[Piece, ...]
 ) -> None:
     seen = tool_view(called(name, given, result))
@@ -286,7 +280,7 @@ def test_a_call_is_shown_as_its_tool_is_read(
 
 
 @pytest.mark.parametrize(("name", "given"), [(it[0], it[1]) for it in CALLS if it[2] and it[0]])
-def test_what_went_wrong_is_always_told(name: str, given: Any) -> None:
+def test_the_error_of_a_failed_call_is_always_shown(name: str, given: Any) -> None:
     seen = tool_view(called(name, given, "it broke: no space", is_error=True))
     assert seen.is_error
     told = [piece for piece in seen.pieces if isinstance(piece, OutputPiece | Terminal)]
@@ -313,18 +307,18 @@ PICTURES = [
 
 
 @pytest.mark.parametrize("raw", PICTURES)
-def test_pictures_that_a_tool_gave_are_pieces(raw: Any) -> None:
+def test_images_in_a_tool_result_become_pieces(raw: Any) -> None:
     seen = tool_view(called("Read", {"file_path": "a.png"}, "", raw=raw))
     assert seen.pieces == (Picture("image/png", "aGk="),)
 
 
-def test_a_picture_from_elsewhere_is_none() -> None:
+def test_a_remote_image_in_a_tool_result_is_not_a_piece() -> None:
     remote = [{"type": "image", "source": {"type": "url", "url": "https://evil.example/x.png"}}]
     assert tool_view(called("Read", {"file_path": "a.png"}, "", raw=remote)).pieces == ()
 
 
 @pytest.mark.parametrize("kind", ["read", "write", "edit", "shell", "search", "fetch", "agent"])
-def test_the_table_knows_the_tools_that_are_counted(kind: str) -> None:
+def test_every_tool_kind_has_a_renderer(kind: str) -> None:
     """Of each kind most; the rest waits, lists or stops, and is well read as JSON."""
     names = TOOL_KINDS[kind]  # type: ignore[index]
     assert names & RENDERERS.keys(), kind
@@ -334,11 +328,9 @@ def test_the_table_knows_the_tools_that_are_counted(kind: str) -> None:
     }  # fmt: skip
 
 
-def test_a_large_edit_is_shown_at_once() -> None:
+def test_a_large_edit_is_rendered_quickly() -> None:
     lines = "same\n" * 20_000
-    (small,) = tool_view(
-        called("Edit", {"path": "a", "old_string": lines, "new_string": f"{lines}new\n"}, "ok")
-    ).pieces
+    (small,) = tool_view(called("Edit", {"path": "a", "old_string": lines, "new_string": f"{lines}new\n"}, "ok")).pieces
     assert small == Diff("a", (*[DiffLine(" ", "same")] * 3, DiffLine("+", "new")))
     (large,) = tool_view(
         called("Edit", {"path": "a", "old_string": f"a\n{lines}b", "new_string": f"c\n{lines}\nd"}, "ok")
@@ -351,22 +343,16 @@ KEY = "sk-ant-api03-" + "Qz7" * 20
 
 
 @pytest.mark.parametrize(("name", "given"), [(it[0], it[1]) for it in CALLS if it[2]])
-def test_no_key_is_in_what_is_shown(name: str | None, given: Any) -> None:
+def test_no_key_is_in_a_rendered_tool_call(name: str | None, given: Any) -> None:
     def with_key(value: Any) -> Any:
         if isinstance(value, dict):
             return {key: with_key(it) for key, it in value.items()}
         if isinstance(value, list):
             return [with_key(it) for it in value]
-        return (
-            value + KEY
-            if isinstance(value, str) and value not in ("bash", "-lc", "view", "insert")
-            else value
-        )
+        return value + KEY if isinstance(value, str) and value not in ("bash", "-lc", "view", "insert") else value
 
     for is_error in (False, True):
-        assert "Qz7Qz7" not in repr(
-            tool_view(called(name, with_key(given), f"1\t{KEY}\n", is_error=is_error))
-        )
+        assert "Qz7Qz7" not in repr(tool_view(called(name, with_key(given), f"1\t{KEY}\n", is_error=is_error)))
 
 
 json_values = st.recursive(
@@ -374,9 +360,7 @@ json_values = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
-            st.sampled_from(
-                ["command", "file_path", "edits", "todos", "content", "status", "pattern", "url", "x"]
-            ),
+            st.sampled_from(["command", "file_path", "edits", "todos", "content", "status", "pattern", "url", "x"]),
             inner,
             max_size=4,
         )
@@ -385,10 +369,8 @@ json_values = st.recursive(
 )
 
 
-@given(
-    st.sampled_from([*RENDERERS, "Strange"]), json_values, st.none() | st.text(), st.booleans(), json_values
-)
-def test_no_input_and_no_result_makes_a_call_unshowable(
+@given(st.sampled_from([*RENDERERS, "Strange"]), json_values, st.none() | st.text(), st.booleans(), json_values)
+def test_a_call_with_any_input_and_result_can_be_rendered(
     name: str, given: Any, result: str | None, is_error: bool, raw: Any
 ) -> None:
     seen = tool_view(called(name, given, result, is_error=is_error, raw=raw))

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_logger.web.api.tables import FORMULA, harmless
+from agent_logger.web.api.tables import FORMULA, escape_formula
 from agent_logger.web.filters import PageQuery
 from tests.clients import ROOT
 from tests.web import homes
@@ -56,7 +56,7 @@ def demo(page: Page, cookie: str) -> Any:
     return session
 
 
-def test_every_answer_is_what_the_document_says(page: Page, cookie: str, document: Any, demo: Any) -> None:
+def test_every_response_matches_the_openapi_document(page: Page, cookie: str, document: Any, demo: Any) -> None:
     call = told(page, cookie, f"/sessions/{demo['id']}/calls")["items"][1]["call"]
     assert len(document["paths"]) == 14
     for path, operations in document["paths"].items():
@@ -70,7 +70,7 @@ def test_every_answer_is_what_the_document_says(page: Page, cookie: str, documen
         assert answer.get("items", answer) or path.endswith("health"), path
 
 
-def test_pages_follow_each_other_and_leave_nothing_out(page: Page, cookie: str) -> None:
+def test_pagination_returns_every_session_once(page: Page, cookie: str) -> None:
     everything = [it["id"] for it in told(page, cookie, "/sessions?limit=1000")["items"]]
     found, address = [], "/sessions?limit=7"
     while address:
@@ -81,7 +81,7 @@ def test_pages_follow_each_other_and_leave_nothing_out(page: Page, cookie: str) 
     assert len(set(found)) == len(found) > 30
 
 
-def test_two_sessions_side_by_side_are_told_from_where_they_parted(page: Page, cookie: str) -> None:
+def test_two_sessions_side_by_side_start_at_the_fork(page: Page, cookie: str) -> None:
     found = told(page, cookie, f"/sessions/{homes.FORKED}/beside/{homes.FORK}")["items"]
     said = {(it["session"], "".join(block["text"] for block in it["blocks"])) for it in found}
     assert (homes.FORKED, "After the failure.") in said
@@ -89,16 +89,14 @@ def test_two_sessions_side_by_side_are_told_from_where_they_parted(page: Page, c
     assert page.ask(f"/api/v1/sessions/{homes.FORKED}/beside/nothing", cookie=cookie).status == 404
 
 
-def test_a_timeline_tells_what_was_busy_when(page: Page, cookie: str, demo: Any) -> None:
+def test_the_timeline_shows_calls_and_tools_in_time_order(page: Page, cookie: str, demo: Any) -> None:
     """As the wire measured it, where it did; the agent at work lies within the call that started it."""
     drawn = page.ask(f"{demo['url']}/timeline?exchange=3", cookie=cookie).text
     rows = re.findall(r"<tr class=.*?</tr>", drawn, re.DOTALL)
     labels = [re.findall(r"#turn-(\d+)\">(.*?)<", row)[0] for row in rows]
     model = "claude-sonnet-4-5"
     assert labels == [("4", model), ("4", "Agent"), ("5", model), ("5", "Grep"), ("6", model), ("7", model)]
-    bars = [
-        [float(it) for it in re.findall(r'class="waits .*?x="(.*?)".*?width="(.*?)"', row)[0]] for row in rows
-    ]
+    bars = [[float(it) for it in re.findall(r'class="waits .*?x="(.*?)".*?width="(.*?)"', row)[0]] for row in rows]
     (begins, lasts), inside = bars[1], bars[2:5]
     # The wire may see the end of a call a little after its client, who goes on with it.
     assert all(begins <= x and x + width <= begins + 1.05 * lasts + 1 for x, width in inside), bars
@@ -107,7 +105,7 @@ def test_a_timeline_tells_what_was_busy_when(page: Page, cookie: str, demo: Any)
     assert first_bytes == [2, 1, 2, 1, 2, 2], "a tool has no first byte, a call on the wire has one"
 
 
-def test_a_damaged_line_is_told_with_its_place(tmp_path: Path) -> None:
+def test_a_damaged_line_is_reported_with_its_offset(tmp_path: Path) -> None:
     homes.real_sessions(tmp_path)
     (broken, *_) = sorted((tmp_path / ".claude/projects").rglob("*.jsonl"))
     key = "sk-ant-api03-" + "Qz7" * 20
@@ -123,7 +121,7 @@ def test_a_damaged_line_is_told_with_its_place(tmp_path: Path) -> None:
     assert found["files"] > 30
 
 
-def test_numbers_are_the_same_whoever_is_asked(page: Page, cookie: str, demo: Any) -> None:
+def test_costs_agree_across_endpoints(page: Page, cookie: str, demo: Any) -> None:
     rows = told(page, cookie, f"/sessions/{demo['id']}/ledger")["items"]
     usage = told(page, cookie, "/usage?by=session")["items"]
     (of_session,) = [it for it in usage if it["key"] == demo["id"]]
@@ -135,7 +133,7 @@ def test_numbers_are_the_same_whoever_is_asked(page: Page, cookie: str, demo: An
     assert all("seen by 2 sources" in it["why"] for it in rows)
 
 
-def test_a_turn_has_the_same_number_on_the_page_as_in_a_terminal(page: Page, cookie: str, demo: Any) -> None:
+def test_a_turn_has_the_same_number_on_the_page_and_in_the_terminal(page: Page, cookie: str, demo: Any) -> None:
     show = [sys.executable, "-m", "agent_logger", "show", demo["id"], "--turn", "1"]
     done = subprocess.run(show, env=page.environment, capture_output=True, text=True, check=True)
     assert "Half minutes get lost" in done.stdout
@@ -151,7 +149,7 @@ def test_a_turn_has_the_same_number_on_the_page_as_in_a_terminal(page: Page, coo
         assert "Half minutes get lost" in said
 
 
-def test_filters_narrow_what_is_told(page: Page, cookie: str) -> None:
+def test_filters_narrow_the_session_list(page: Page, cookie: str) -> None:
     codex = told(page, cookie, "/sessions?agent=codex")["items"]
     assert {it["agent"] for it in codex} == {"codex"}
     assert told(page, cookie, "/sessions?until=2000-01-01")["items"] == []
@@ -159,18 +157,14 @@ def test_filters_narrow_what_is_told(page: Page, cookie: str) -> None:
     assert told(page, cookie, "/sessions?min_cost=1000")["items"] == []
 
 
-@pytest.mark.parametrize(
-    ("order", "field"), [("cost", "cost_usd"), ("turns", "turns"), ("nonsense", "ended")]
-)
-def test_the_order_is_from_the_most_to_the_least(page: Page, cookie: str, order: str, field: str) -> None:
-    found = [
-        it[field] or 0 for it in told(page, cookie, f"/sessions?order={order}&since=2026-01-01")["items"]
-    ]
+@pytest.mark.parametrize(("order", "field"), [("cost", "cost_usd"), ("turns", "turns"), ("nonsense", "ended")])
+def test_sessions_are_ordered_from_highest_to_lowest(page: Page, cookie: str, order: str, field: str) -> None:
+    found = [it[field] or 0 for it in told(page, cookie, f"/sessions?order={order}&since=2026-01-01")["items"]]
     assert len(set(found)) > 3
     assert found == sorted(found, reverse=True)
 
 
-def test_a_call_is_told_with_what_was_sent_and_when_it_came(page: Page, cookie: str, demo: Any) -> None:
+def test_a_call_includes_its_request_body_and_event_times(page: Page, cookie: str, demo: Any) -> None:
     calls = told(page, cookie, f"/sessions/{demo['id']}/calls")["items"]
     assert len(calls) == 8
     detail = told(page, cookie, f"/sessions/{demo['id']}/calls/{calls[1]['call']}")
@@ -185,7 +179,7 @@ def test_a_call_is_told_with_what_was_sent_and_when_it_came(page: Page, cookie: 
 
 
 @pytest.mark.parametrize("path", ["/sessions", "/usage?by=model", "/ledger", "/search?q=timer", "/health"])
-def test_every_view_is_a_table_too(page: Page, cookie: str, path: str) -> None:
+def test_every_list_endpoint_returns_csv(page: Page, cookie: str, path: str) -> None:
     mark = "&" if "?" in path else "?"
     answer = page.ask(f"/api/v1{path}{mark}format=csv", cookie=cookie)
     head, *rows = csv.reader(io.StringIO(answer.text))
@@ -205,28 +199,26 @@ def test_every_view_is_a_table_too(page: Page, cookie: str, path: str) -> None:
         ("/search?q=tool:", 400),
     ],
 )
-def test_an_error_says_what_to_do_next(page: Page, cookie: str, path: str, status: int) -> None:
+def test_an_error_response_includes_a_next_step(page: Page, cookie: str, path: str, status: int) -> None:
     answer = page.ask(f"/api/v1{path}", cookie=cookie)
     assert answer.status == status
     assert set(json.loads(answer.body)) == {"status", "error", "next_step"}
 
 
-def test_what_cannot_be_looked_for_is_said_in_the_same_words_on_the_page(page: Page, cookie: str) -> None:
+def test_an_invalid_search_shows_its_error_on_the_page(page: Page, cookie: str) -> None:
     answer = page.ask("/search?q=tool:", cookie=cookie)
-    assert (answer.status, "tool: lacks what it should be, as in tool:Bash." in answer.text) == (200, True)
+    assert (answer.status, "tool: needs a value, for example tool:Bash." in answer.text) == (200, True)
 
 
 @given(st.text())
-def test_no_cell_is_a_formula(text: str) -> None:
-    assert not harmless(text).startswith(FORMULA)
+def test_no_csv_cell_starts_a_formula(text: str) -> None:
+    assert not escape_formula(text).startswith(FORMULA)
 
 
 @given(
-    st.dictionaries(
-        st.sampled_from(["since", "until", "min_cost", "offset", "limit", "live", "witness"]), st.text()
-    )
+    st.dictionaries(st.sampled_from(["since", "until", "min_cost", "offset", "limit", "live", "witness"]), st.text())
 )
-def test_a_query_that_makes_no_sense_asks_for_everything(query: dict[str, str]) -> None:
+def test_any_query_string_is_parsed_without_error_and_round_trips(query: dict[str, str]) -> None:
     wanted = PageQuery.of(query)
     assert wanted.filter() is not None
     assert PageQuery.of(dict(_pairs(wanted.query_string(offset=wanted.offset)))) == wanted
@@ -241,9 +233,7 @@ def _pairs(query: str) -> list[tuple[str, str]]:
 @pytest.mark.long
 @pytest.mark.needs("schemathesis")
 @pytest.mark.timeout(600)
-def test_no_request_that_the_document_allows_or_not_breaks_it(
-    page: Page, cookie: str, tmp_path: Path
-) -> None:
+def test_schemathesis_finds_no_server_error_or_schema_mismatch(page: Page, cookie: str, tmp_path: Path) -> None:
     line = [str(SCHEMATHESIS), "run", f"{page.url}/api/v1/openapi.json", "--header", f"Cookie: {cookie}"]
     line += ["--checks", "not_a_server_error,response_schema_conformance,content_type_conformance"]
     line += ["--max-examples", "60", "--seed", "1", "--generation-database", "none"]

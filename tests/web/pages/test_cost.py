@@ -41,25 +41,23 @@ def text_of(page: Page, path: str) -> str:
         (
             ONE,
             (
-                "is the sum over 1 response of models",
-                "1 of them has no known price (unknown model): it is not in the sum",
-                "1 was cut off, and counts as far as it came.",
+                "The estimated cost of 1 model response, at",
+                "1 response has no known price (unknown model).",
+                "1 response was cut off and counts as far as it got.",
             ),
         ),
         (
             TWO,
             (
-                "is the sum over 2 responses of models",
-                "2 of them have no known price (unknown model): they are not in the sum",
-                "2 were cut off, and count as far as they came.",
+                "The estimated cost of 2 model responses, at",
+                "2 responses have no known price. The last column says why.",
+                "2 responses were cut off and count as far as they got.",
             ),
         ),
     ],
     ids=["one", "two"],
 )
-def test_the_cost_page_speaks_of_one_response_in_the_singular(
-    page: Page, session: str, sentences: tuple[str, ...]
-) -> None:
+def test_the_cost_page_uses_the_singular_for_one_response(page: Page, session: str, sentences: tuple[str, ...]) -> None:
     text = text_of(page, f"/sessions/{session}/why")
     assert [sentence for sentence in sentences if sentence not in text] == []
 
@@ -75,14 +73,14 @@ def test_the_head_of_a_session_says_that_unlisted_calls_are_not_counted(page: Pa
     assert UNLISTED_CALLS in head_of(page, f"/sessions/{ONE}{tab}")
 
 
-def test_the_head_of_a_session_that_the_proxy_recorded_says_nothing_of_unlisted_calls(page: Page) -> None:
+def test_the_head_of_a_proxied_session_does_not_mention_unlisted_calls(page: Page) -> None:
     answer = page.ask("/api/v1/sessions?witness=wire", cookie=page.let_in).text
     (url,) = re.findall(r'"url":"([^"]+)"', answer)
     assert "not counted" not in head_of(page, url)
 
 
 @pytest.mark.needs("chromium")
-def test_no_tile_is_narrower_than_its_words(page: Page) -> None:
+def test_no_tile_is_narrower_than_its_text(page: Page) -> None:
     with chromium() as browser, let_in(browser, page) as watched:
         for path in ("/why", f"/sessions/{ONE}/why", "/", "/health"):
             watched.go(path)

@@ -54,9 +54,7 @@ class Agent:
 
     def _ask(self) -> None:
         body = {"model": "claude-sonnet-4-5", "tools": [{"name": "Bash"}], "messages": self._history}
-        answer = self._client.ask(
-            body, {"x-claude-code-session-id": self.session, "user-agent": "claude-cli/2.1.325"}
-        )
+        answer = self._client.ask(body, {"x-claude-code-session-id": self.session, "user-agent": "claude-cli/2.1.325"})
         self._history.append({"role": "assistant", "content": answer.blocks})
 
 
@@ -102,7 +100,7 @@ def _running(seen: Watched, agent: Agent) -> Locator:
     return seen.tab.locator(".running", has=seen.tab.locator(f"[data-words='{agent.session}']"))
 
 
-def test_an_answer_is_read_while_it_is_written(seen: Watched, api: FakeAPI, agent: Agent) -> None:
+def test_an_answer_is_shown_while_it_streams(seen: Watched, api: FakeAPI, agent: Agent) -> None:
     tab = seen.tab
     seen.go(f"/sessions/{agent.session}")
     asked = agent.ask("Tell me words")
@@ -120,9 +118,7 @@ def test_an_answer_is_read_while_it_is_written(seen: Watched, api: FakeAPI, agen
     assert KEY not in tab.content()
 
 
-def test_every_session_that_runs_says_its_words_on_the_live_page(
-    seen: Watched, api: FakeAPI, agent: Agent
-) -> None:
+def test_the_live_page_shows_the_text_of_running_sessions(seen: Watched, api: FakeAPI, agent: Agent) -> None:
     running = _running(seen, agent)
     asked = agent.ask("Tell me words")
     expect(running.locator(".speaking")).to_contain_text("word01")
@@ -142,9 +138,7 @@ def _drag_up(tab: Page) -> None:
             return
 
 
-def test_the_end_is_followed_until_one_goes_up_and_again_from_the_end(
-    seen: Watched, api: FakeAPI, agent: Agent
-) -> None:
+def test_following_stops_on_scrolling_up_and_resumes_at_the_end(seen: Watched, api: FakeAPI, agent: Agent) -> None:
     tab = seen.tab
     seen.go(f"/sessions/{agent.session}")
     asked = agent.ask("Tell me lines")

@@ -7,6 +7,8 @@ from agent_logger.model.ids import UUID_PATTERN
 
 AGENT = Agent(
     name="claude-code",
+    aliases=("claude",),
+    is_limited_by_block=True,
     family="anthropic",
     location=AgentLocation(
         default=(".claude", ".config/claude"),
@@ -35,7 +37,7 @@ AGENT = Agent(
         calls=f"{__name__}.wire",
         compaction="CRITICAL: Respond with TEXT ONLY",
         matches_agents_by_prompt=True,
-        match_files_by="response_ids",  # of versions that named no session
+        match_files_by="response_ids",  # older versions name no session
     ),
     run=RunSupport(
         executable="claude",
@@ -51,5 +53,6 @@ AGENT = Agent(
             *("--add-dir", "--mcp-config", "--betas"),
         ),
     ),
-    setup=ProxySetup(variable="ANTHROPIC_BASE_URL", settings_file="settings.json"),
+    model_hosts=("api.anthropic.com",),
+    setup=ProxySetup(variable="ANTHROPIC_BASE_URL", settings_file="settings.json", child=f"{__name__}.setup"),
 )

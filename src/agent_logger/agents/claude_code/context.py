@@ -16,7 +16,7 @@ import msgspec
 from agent_logger.agents.claude_code.folders import claude_roots, claude_variables
 
 NAMES = ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md")
-MOST_BYTES = 4 << 20  # of a file that are looked at
+MOST_BYTES = 4 << 20  # bytes of a file that are read
 DEFAULT_CLEANUP_DAYS = 30
 
 Scope = Literal["folder", "parent", "above", "user"]
@@ -28,7 +28,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     hooks: dict[str, Any] = {}
     agent: str | None = None
     permission_mode: str | None = None
-    cleanup_period_days: int | None = None  # after which it deletes a session; none: 30
+    cleanup_period_days: int | None = None  # days until it deletes a session; none: 30
     rest: dict[str, Any] = {}
 
     @classmethod
@@ -89,7 +89,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     git_root: str | None
     instructions: list[InstructionFile]  # the nearest first; the model gets them in the reverse order
     settings_files: list[SettingsFile]  # the weakest first
-    settings: Settings  # of those that apply, together
+    settings: Settings  # the settings that apply, merged
     variables: dict[str, str]
 
 
@@ -129,9 +129,7 @@ def cleanup_days(root: Path) -> int:
 # ---------------------------------------------------------------- files
 
 
-def _instructions(
-    folder: Path, root: Path | None, hmac_of: Callable[[bytes], str]
-) -> Iterator[InstructionFile]:
+def _instructions(folder: Path, root: Path | None, hmac_of: Callable[[bytes], str]) -> Iterator[InstructionFile]:
     inside: Scope = "folder"
     places: list[tuple[Scope, Path]] = []
     for above in (folder, *folder.parents):
@@ -146,9 +144,7 @@ def _instructions(
             yield InstructionFile(path=str(path), scope=scope, bytes=len(data), hmac=hmac_of(data))
 
 
-def _settings_files(
-    folder: Path, root: Path | None, hmac_of: Callable[[bytes], str]
-) -> Iterator[SettingsFile]:
+def _settings_files(folder: Path, root: Path | None, hmac_of: Callable[[bytes], str]) -> Iterator[SettingsFile]:
     user = Path.home() / ".claude" / "settings.json"
     given = (
         [claude_root / "settings.json" for claude_root in claude_roots()]

@@ -19,10 +19,8 @@ from agent_logger.agents.claude_code import AGENT
 from agent_logger.agents.claude_code.naming import is_id, project_folders
 from agent_logger.agents.qwen_code.files import begins_session as is_qwen_code
 from agent_logger.agents.source_files import SourceFiles
-from agent_logger.files import foreign
 from agent_logger.files.foreign import SEALED
 from agent_logger.files.sources import (
-    FIRST_BYTES,
     NO_MAIN_FILE,
     FileStamps,
     Source,
@@ -85,6 +83,39 @@ def begins_session(first: bytes) -> bool:
     return not is_qwen_code(first) and (first == b"" or any(map(_has_type, lines)) or len(lines) == 1)
 
 
+class _FirstLine(msgspec.Struct, gc=False):
+    """What a line of a session has, in the client's shape or in that of the specification."""
+
+    type: str
+    session: str | None = msgspec.field(name="sessionId", default=None)
+    leaf: str | None = msgspec.field(name="leafUuid", default=None)  # in a summary, which names no session
+    is_of_agent: bool = msgspec.field(name="isSidechain", default=False)
+
+
+_first_line = msgspec.json.Decoder(_FirstLine).decode
+# Top-level fields with plain values, up to `sessionId`.
+_CUT = re.compile(rb'\{(?:"[A-Za-z]+":(?:"[^"\\]*"|null|true|false|\d+),)*?"sessionId":"[^"]*"')
+
+
+def recognises(first: bytes) -> bool:
+    """Whether the first line has a type, and the first that names a session is no sub-agent's."""
+    lines = first.split(b"\n")
+    if cut := _CUT.match(lines[0]) if len(lines) == 1 else None:  # the first line is longer than what was read
+        return b'"isSidechain":true' not in cut[0]
+    if not _has_type(lines[0]) or is_qwen_code(first):
+        return False
+    named = next(filter(None, map(_named, lines)), None)
+    return named is not None and not named.is_of_agent
+
+
+def _named(line: bytes) -> _FirstLine | None:
+    try:
+        decoded = _first_line(line)
+    except (ValueError, RecursionError):  # another line, or a part of one
+        return None
+    return decoded if decoded.type and (decoded.session or decoded.leaf) else None
+
+
 def _has_type(line: bytes) -> bool:
     try:
         return bool(_line(line).type)
@@ -112,9 +143,9 @@ class _Folder:
     """The contents of one folder that has sessions."""
 
     def __init__(self, path: str, skip: Container[str], entries_of: Callable[[str], list[Entry]]) -> None:
-        self.path, self._skip, self._entries_of = path, skip, entries_of
-        self.mains: dict[str, Entry] = {}  # by session
-        self.folders: dict[str, str] = {}  # by name
+        self.path, self.skip, self._entries_of = path, skip, entries_of
+        self.mains: dict[str, Entry] = {}  # main files by session
+        self.folders: dict[str, str] = {}  # paths of folders by name
         self.loose: list[Entry] = []  # files of sub-agents, of any session
         for entry in entries_of(path):
             self._add(entry)
@@ -127,7 +158,7 @@ class _Folder:
             stem = name.removesuffix(SEALED)[:-6]
             if _AGENT_FILE.fullmatch(name):
                 self.loose.append(entry)
-            elif is_id(stem) and stem not in self._skip and (stem not in self.mains or name[-6:] == ".jsonl"):
+            elif is_id(stem) and stem not in self.skip and (stem not in self.mains or name[-6:] == ".jsonl"):
                 self.mains[stem] = entry
         elif name in self.mains or entry.is_dir(follow_symlinks=False):
             self.folders[name] = entry.path
@@ -142,12 +173,6 @@ class _Folder:
         agents = f"{self.folders[session]}/subagents"
         entries = self._agents_in(agents)
         return [] if entries and os.path.islink(agents) else sorted(entries, key=lambda entry: entry.name)
-
-    def without_main(self, names: Iterable[str | None]) -> Iterator[str]:
-        """Return the sessions, named here or by folders, that have no main file in this folder."""
-        for name in dict.fromkeys((*self.folders, *names)):
-            if name and name not in self.mains and name not in self._skip and is_id(name):
-                yield name
 
 
 def _sessions_in(folder: _Folder, cache: StampCache) -> Iterator[Source]:
@@ -176,7 +201,9 @@ def _sessions_in(folder: _Folder, cache: StampCache) -> Iterator[Source]:
 
 def _without_main(folder: _Folder, owned: Mapping[str | None, list[Entry]]) -> Iterator[Source]:
     """Find sessions whose main file was deleted while the files of their sub-agents were not."""
-    for name in folder.without_main(owned):
+    for name in dict.fromkeys((*folder.folders, *owned)):
+        if not name or name in folder.mains or name in folder.skip or not is_id(name):
+            continue
         files = FileStamps()
         agents = (*folder.agents_of(name), *owned.get(name, ()))
         others = [_plain(entry) for entry in agents if files.add(entry, entry.name)]
@@ -210,8 +237,6 @@ def _owned(loose: list[Entry], cache: StampCache) -> dict[str | None, list[Entry
 
 
 def _owner(path: str) -> str | None:
-    from agent_logger.agents.claude_code.transcript.lines import (
-        session_of_line,  # imported here: finding files needs no readers
-    )
+    from agent_logger.agents.claude_code.opener import session_in  # imported here: finding files needs no readers
 
-    return session_of_line(next(foreign.chunks(Path(path)), b"")[:FIRST_BYTES].partition(b"\n")[0])
+    return session_in(Path(path))

@@ -13,12 +13,12 @@ from agent_logger.agents.framing import modified, source_file
 from agent_logger.agents.source_files import File, SourceFiles
 from agent_logger.errors import SourceError
 from agent_logger.files import foreign
+from agent_logger.files.sources import FIRST_BYTES
 
 MOST_AGENTS = 10_000  # files of sub-agents of one session
-MOST_SIDE_BYTES = 16 << 20  # of a tool's result in a file of its own
+MOST_SIDE_BYTES = 16 << 20  # bytes of a tool's result in a file of its own
 # Seconds since the last change of a folder: file system clocks cannot tell two close changes apart.
 SETTLED_SECONDS = 2.0
-FIRST_BYTES = 1 << 16  # bytes of a file that are read to see whose it is
 
 
 def claude_source(path: Path, agents: Iterable[str] | None = None) -> SourceFiles:
@@ -36,18 +36,14 @@ def claude_source(path: Path, agents: Iterable[str] | None = None) -> SourceFile
         raise SourceError(f"{path}: not a regular file")
     folder, stem = path.parent, path.name.removesuffix(".jsonl")
     if agents is None:
-        agents = [*_own_agents(folder, stem), *_others_agents(folder, stem)]
+        own = [f"{stem}/subagents/{name}" for name in _agents_in(folder / stem / "subagents")]
+        agents = [*own, *_others_agents(folder, stem)]
     return SourceFiles(
         main=source_file(folder, path.name) if is_there else File(path.name, (), chunks=tuple),
         others=[source_file(folder, name) for name in dict.fromkeys(agents)],
         text=partial(_side_text, folder, stem),
         main_missing=not is_there,
     )
-
-
-def _own_agents(folder: Path, stem: str) -> Iterator[str]:
-    for name in _agents_in(folder / stem / "subagents"):
-        yield f"{stem}/subagents/{name}"
 
 
 def _others_agents(folder: Path, stem: str) -> Iterator[str]:
@@ -90,8 +86,12 @@ def _listed(folder: Path) -> Sequence[str]:
 
 @lru_cache(maxsize=20_000)  # each session of a project asks it of all agents there
 def _session_of(path: Path, _modified: float) -> str | None:
-    first = next(foreign.chunks(path), b"")[:FIRST_BYTES].partition(b"\n")[0]
-    return session_of_line(first)
+    return session_in(path)
+
+
+def session_in(path: Path) -> str | None:
+    """Return the session that the first line of a file names."""
+    return session_of_line(next(foreign.chunks(path), b"")[:FIRST_BYTES].partition(b"\n")[0])
 
 
 def _side_text(folder: Path, stem: str, name: str) -> str | None:

@@ -37,11 +37,6 @@ def noted_sessions(roots: Iterable[Path]) -> NotedSessions:
     return NotedSessions(running, killed, max(changes, default=None))
 
 
-def running_sessions(roots: Iterable[Path]) -> frozenset[str]:
-    """Return the ids of the open sessions."""
-    return noted_sessions(roots).running
-
-
 def _changed(folder: Path) -> float | None:
     try:
         return folder.stat().st_mtime

@@ -5,8 +5,9 @@ from typing import Any
 
 import msgspec
 
-from agent_logger.agents.prompt_history import Prompt, prompt_time
-from agent_logger.providers.answer import Json
+from agent_logger.agents.objects import time_of_ms
+from agent_logger.agents.prompt_history import Prompt
+from agent_logger.providers.json_values import Json
 from agent_logger.providers.lenient import fitting
 
 _PASTED = re.compile(r"\[Pasted text #(\d+)[^\]]*\]")
@@ -28,4 +29,4 @@ def prompt_of(value: Json) -> tuple[str | None, Prompt]:
     line = fitting(_Line, value)
     pasted = line.pasted or {}
     text = _PASTED.sub(lambda mark: pasted.get(mark[1], _Pasted()).content or mark[0], line.display)
-    return line.session, Prompt(text, prompt_time(line.timestamp, 1000), line.project)
+    return line.session, Prompt(text, time_of_ms(line.timestamp), line.project)

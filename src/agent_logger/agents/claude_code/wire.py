@@ -19,14 +19,12 @@ class ClaudeCalls(CallShapes):
             return True
         if body.has_tools:
             return False
-        if len(units) == 1 and bytes(body.temperature) in (
-            b"0",
-            b"0.0",
-        ):  # before 2.0: titles, shell commands
+        # Titles and shell commands, before 2.0.
+        if len(units) == 1 and bytes(body.temperature) in (b"0", b"0.0"):
             return True
         return _has_schema(body) or _stops_at_block(body) or _is_old_side(body, units, has_id)
 
-    def session_in(self, body: RequestBody, *, is_own: bool) -> Identity | None:
+    def session_in(self, body: RequestBody) -> Identity | None:
         session = _session_in(body.metadata) if len(body.metadata) else None
         return Identity(id=session, source="metadata.user_id", confidence="certain") if session else None
 

@@ -24,7 +24,7 @@ AGENT = Agent(
         user_agents=("codex",),
         session_headers=("session-id", "session_id", "thread-id"),  # the second: before 0.100
         agent_header="thread-id",
-        calls=f"{__name__}.wire",
+        cache_key_is_session=True,
         compaction="You are performing a CONTEXT CHECKPOINT COMPACTION",
         compaction_item="compaction_trigger",
     ),
@@ -41,12 +41,15 @@ AGENT = Agent(
         ),
         lists=("-i", "--image"),
         output=f"{__name__}.output",
-        example='codex exec --json "PROMPT"',  # in a terminal it has its URL in a file
+        example='codex exec --json "PROMPT"',  # in a terminal, Codex has its URL in a file
     ),
+    model_hosts=("chatgpt.com",),
     setup=ProxySetup(
         variable="OPENAI_BASE_URL",
         must_match=True,
+        reads_extra_certificates=False,
         settings_file="config.toml",
-        hint="a provider in ~/.codex/config.toml (docs/proxy.md), or agent-logger run -- codex",
+        child=f"{__name__}.setup",
+        hint="add a provider to ~/.codex/config.toml (see agent-logger proxy --help), or use agent-logger run -- codex",
     ),
 )

@@ -19,7 +19,7 @@ from agent_logger.files import foreign
 from agent_logger.files.sources import FileStamps, Source, StampCache, first_line_stamp, stat_of_copy
 from agent_logger.model.ids import UUID
 
-MOST_FIRST_BYTES = 1 << 20  # of a rollout's first line, which holds the instructions
+MOST_FIRST_BYTES = 1 << 20  # bytes of a rollout's first line, which has the instructions
 
 
 def discover(
@@ -46,7 +46,7 @@ def open_session(source: Source) -> SourceFiles:
     path = Path(source.path)
     session = next(sources_in([path, *map(Path, source.others or ())]), None)
     if session is None:
-        raise SourceError(f"{path}: no session in it")
+        raise SourceError(f"{path}: contains no session")
     return session
 
 
@@ -88,7 +88,7 @@ class _Line(msgspec.Struct, gc=False):
 
 _line = msgspec.json.Decoder(_Line).decode
 _META = re.compile(rb'\{"timestamp":"[^"]*",(?:"ordinal":\d+,)?"type":"session_meta","payload":\{')
-_BARE = re.compile(rb'\{"id":"[^"]*","timestamp":"[^"]*"[,}]')  # before 0.32
+_BARE = re.compile(rb'\{"id":"[^"]*","timestamp":"[^"]*"[,}]')  # the first line before 0.32
 
 
 def begins_session(first: bytes) -> bool:
@@ -102,3 +102,8 @@ def begins_session(first: bytes) -> bool:
     except (ValueError, RecursionError):
         return bool(_META.match(line)) and b'"source":{"subagent"' not in line
     return head.type == "session_meta" and isinstance(head.payload.source, str)
+
+
+def recognises(first: bytes) -> bool:
+    line = first.split(b"\n", 1)[0]
+    return begins_session(first) and (b'"session_meta"' in line or b'"instructions":' in line)

@@ -10,7 +10,7 @@ import msgspec
 from agent_logger.agents.codex.meta import CodexMeta, meta_of
 from agent_logger.agents.objects import salvaged, shallow, time_of
 from agent_logger.agents.source_files import File, raw_lines_of
-from agent_logger.providers.answer import Json, fields_of
+from agent_logger.providers.json_values import Json, fields_of
 from agent_logger.providers.lenient import REFUSED, fitting
 
 
@@ -26,7 +26,7 @@ class CodexEvent(msgspec.Struct, gc=False):
     """`event_msg` lines, of the types that matter."""
 
     type: str = ""
-    info: Info | None = None  # of `token_count`
+    info: Info | None = None  # a field of `token_count`
     turn_id: str | None = None
     error: Any = None
 
@@ -82,18 +82,12 @@ _DECODERS: Mapping[bytes | None, Callable[[bytes], _Line[Any]]] = {
 _item = msgspec.json.Decoder(_Line[Json]).decode
 
 # The beginning of a line says what it is: two thirds of a rollout are skipped without decoding.
-_BEGINNING = re.compile(
-    rb'\{"timestamp":"[^"\\]*",(?:"ordinal":\d+,)?"type":"(\w+)","payload":\{(?:"type":"(\w+)")?'
-)
+_BEGINNING = re.compile(rb'\{"timestamp":"[^"\\]*",(?:"ordinal":\d+,)?"type":"(\w+)","payload":\{(?:"type":"(\w+)")?')
 _RECORD = b'{"timestamp":'
 _EVENTS = frozenset(name.encode() for name in EVENTS)
 
 
-def _always() -> bool:
-    return True
-
-
-def lines_of(file: File, items: Callable[[], bool] = _always) -> Iterator[tuple[datetime | None, AnyLine]]:
+def lines_of(file: File, items: Callable[[], bool] = lambda: True) -> Iterator[tuple[datetime | None, AnyLine]]:
     """Yield the lines of the kinds above, in order, with their times; items only while `items()` is true.
 
     What cannot be read is left out.
@@ -101,12 +95,12 @@ def lines_of(file: File, items: Callable[[], bool] = _always) -> Iterator[tuple[
     for line in raw_lines_of(file):
         match = _BEGINNING.match(line)
         kind, inner = match.groups() if match else (None, None)
-        if _is_passed_over(kind, inner, items) and line.find(_RECORD, 1) < 0:  # else another is glued to it
+        if _is_passed_over(kind, inner, items) and line.find(_RECORD, 1) < 0:  # another record may be glued to it
             continue
         try:
             yield _whole(kind, line)
         except REFUSED:
-            yield from _oddly(line)
+            yield from _read_leniently(line)
 
 
 def _is_passed_over(kind: bytes | None, inner: bytes | None, items: Callable[[], bool]) -> bool:
@@ -116,7 +110,7 @@ def _is_passed_over(kind: bytes | None, inner: bytes | None, items: Callable[[],
 
 
 def _whole(kind: bytes | None, line: bytes) -> tuple[datetime | None, AnyLine]:
-    """Decode a line of this kind. Raises those of `REFUSED` for a line of another kind, or an odd one."""
+    """Decode a line of this kind. Raises those of `REFUSED` for a line of another kind, or one that does not fit."""
     if kind == b"response_item":
         item = _item(line)
         if shallow(item.payload, line) is None:
@@ -132,15 +126,15 @@ def _whole(kind: bytes | None, line: bytes) -> tuple[datetime | None, AnyLine]:
 # ---------------------------------------------------------------- lines that are not as they should be
 
 
-def _oddly(line: bytes) -> Iterator[tuple[datetime | None, AnyLine]]:
-    """Yield every part of an odd line that fits."""
+def _read_leniently(line: bytes) -> Iterator[tuple[datetime | None, AnyLine]]:
+    """Yield the parts of a line that fit, where the whole does not."""
     for value in salvaged(line):
-        record = _odd_line(value, fields_of(value.get("payload")))
+        record = _lenient_line(value, fields_of(value.get("payload")))
         if record is not None:
             yield time_of(value.get("timestamp")), record
 
 
-def _odd_line(line: Json, payload: Json) -> AnyLine | None:
+def _lenient_line(line: Json, payload: Json) -> AnyLine | None:
     if "payload" not in line:  # before 0.32 items had no envelope, and no time
         return CodexItem(line) if type(line.get("type")) is str else meta_of(line)
     match line.get("type"):

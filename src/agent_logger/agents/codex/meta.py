@@ -1,10 +1,10 @@
-"""What the first line of a Codex rollout says about the session it belongs to."""
+"""The first line of a Codex rollout, which describes its session."""
 
 from typing import Any
 
 import msgspec
 
-from agent_logger.providers.answer import Json, fields_of
+from agent_logger.providers.json_values import fields_of
 from agent_logger.providers.lenient import fitting
 
 
@@ -41,10 +41,7 @@ def meta_of(line: Any) -> CodexMeta | None:
     fields = fields_of(line)
     if fields.get("type", "session_meta") != "session_meta":
         return None
-    meta = fitting(CodexMeta, fields if is_bare(fields) else fields.get("payload"))
+    # Versions before 0.32 wrote no type, no payload around the fields, and no folder.
+    is_bare = "type" not in fields and type(fields.get("id")) is str and type(fields.get("timestamp")) is str
+    meta = fitting(CodexMeta, fields if is_bare else fields.get("payload"))
     return meta if meta.id else None
-
-
-def is_bare(line: Json) -> bool:
-    """Whether the line has the form of versions before 0.32: no type, no payload around it, no folder."""
-    return "type" not in line and type(line.get("id")) is str and type(line.get("timestamp")) is str

@@ -36,6 +36,10 @@ class _Line(msgspec.Struct, frozen=True):
 
 
 class CodexOutput:
+    @staticmethod
+    def recognises(first: dict[str, Any]) -> bool:
+        return str(first.get("type")).startswith(("thread.", "turn.", "item."))
+
     def __init__(self) -> None:
         self._started: set[str] = set()
         self._text: str | None = None

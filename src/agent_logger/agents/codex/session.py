@@ -32,10 +32,10 @@ from agent_logger.agents.source_files import File, SourceFiles
 from agent_logger.messages.human_input import typed
 from agent_logger.model.responses import ModelResponse
 from agent_logger.model.session import MAIN, Block, Compaction, Session, Usage
-from agent_logger.providers.answer import Json, fields_of, text_of
 from agent_logger.providers.blocks.openai_responses import item_blocks, item_result
+from agent_logger.providers.json_values import Json, fields_of, text_of
 
-AGENT = "codex"
+AGENT_NAME = "codex"
 BURST = timedelta(seconds=0.5)  # the lines of a copy come faster than this, one after the other
 _UUID7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
 _ID_IN_NAME = re.compile(r"rollout-[0-9T-]+?-([0-9a-f-]{36})\.jsonl")
@@ -53,7 +53,7 @@ def session_of(source: SourceFiles) -> Session:
     conversation, meta = main.conversation, main.meta
     return Session(
         id=meta.id,
-        agent=AGENT,
+        agent=AGENT_NAME,
         title=conversation.title(),
         project=meta.cwd,
         started=conversation.started,
@@ -90,7 +90,7 @@ def responses_of(source: SourceFiles) -> Iterator[ModelResponse]:
                 at=at,
                 session=session,
                 project=rollout.meta.cwd,
-                agent=AGENT,
+                agent=AGENT_NAME,
                 thread=rollout.thread,
             )
         session = session or rollout.meta.id
@@ -107,15 +107,13 @@ class _Rollout:
         self._file = file
         self._thread = thread
         self._has_head = False  # the first line was read
-        self._copied = False  # what comes is a copy of the parent's
+        self._copied = False  # the next lines are copies of the parent's
         self._dated = False  # ids of turns say whose they are
         self._last_time: datetime | None = None
         self._meter = Meter()
         self._turn: OpenTurn | None = None
         self._open = False  # the turn may get more items
-        self._early: tuple[Usage | None, str | None, datetime | None] | None = (
-            None  # usage whose items are to come
-        )
+        self._early: tuple[Usage | None, str | None, datetime | None] | None = None  # usage whose items are to come
 
     @property
     def thread(self) -> str:

@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 from agent_logger.agents.codex.lines import Info
 from agent_logger.model.session import Usage
-from agent_logger.providers.answer import Json
+from agent_logger.providers.json_values import Json
 from agent_logger.providers.token_counts import usage_of
 
 
 class ResponseUsage(NamedTuple):
-    """What one response used."""
+    """The usage of one response."""
 
     usage: Usage | None  # none: the count was not understood
 

@@ -4,10 +4,11 @@ import re
 
 from agent_logger.agents.base import Agent, AgentLocation, ProxySetup, RunSupport, WireIdentity
 
-PROJECT_FILE = ".project_root"  # in the folder above the chats: where the project is
+PROJECT_FILE = ".project_root"  # the path of the project, in the folder above the chats
 
 AGENT = Agent(
     name="gemini-cli",
+    aliases=("gemini",),
     family="gemini",
     location=AgentLocation(
         default=(".gemini",),
@@ -34,5 +35,6 @@ AGENT = Agent(
         go_on=("-r", "--resume"),
         output=f"{__name__}.output",
     ),
-    setup=ProxySetup(variable="GOOGLE_GEMINI_BASE_URL", settings_file=".env"),
+    model_hosts=("cloudcode-pa.googleapis.com",),
+    setup=ProxySetup(variable="GOOGLE_GEMINI_BASE_URL", settings_file=".env", child=f"{__name__}.setup"),
 )

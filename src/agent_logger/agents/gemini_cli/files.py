@@ -2,7 +2,8 @@
 of sub-agents are in a folder named after the session."""
 
 import os
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path, PurePosixPath
 
@@ -17,8 +18,8 @@ from agent_logger.agents.source_files import SourceFiles
 from agent_logger.files import foreign
 from agent_logger.files.sources import FileStamps, Source, StampCache, entries_in, stat_of_copy
 
-MOST_FIRST_BYTES = 1 << 20  # of a chat's first line
-MOST_DOCUMENT_BYTES = 64 << 20  # of a chat that is one document
+MOST_FIRST_BYTES = 1 << 20  # bytes of a chat's first line
+MOST_DOCUMENT_BYTES = 64 << 20  # bytes of a chat that is one document
 MOST_AGENTS = 10_000  # chats of sub-agents of one session
 
 
@@ -51,11 +52,20 @@ def open_session(source: Source) -> SourceFiles:
     """Open a session. Names of files start at the project's folder, because that holds the project's path."""
     path = Path(source.path)
     project = path.parent.parent
-    main = path.relative_to(project)
     session = session_id(path)
     agents = [chat for chat in _chats_below(path.parent) if session == chat.parent.name]
     others = [source_file(project, agent.relative_to(project).as_posix()) for agent in agents]
-    return SourceFiles(source_file(project, main.as_posix()), others, partial(_text, project))
+    main = source_file(project, path.relative_to(project).as_posix())
+    main = replace(
+        main, name=f"{main.name.rpartition('.')[0] or main.name}.{'json' if _is_document(path) else 'jsonl'}"
+    )
+    return SourceFiles(main, others, partial(_text, project, {main.name: path}))
+
+
+def _is_document(path: Path) -> bool:
+    """Whether a chat is one document, as those of older versions are, and not one object per line."""
+    text = (foreign.text(path, MOST_FIRST_BYTES) or "").strip()
+    return "\n" not in text or not text.partition("\n")[0].rstrip().endswith("}")
 
 
 def _chats_below(chats: Path) -> list[Path]:
@@ -72,8 +82,11 @@ def _chats_below(chats: Path) -> list[Path]:
     return sorted(path for path in paths if path.suffix in (".jsonl", ".json"))[:MOST_AGENTS]
 
 
-def _text(project: Path, name: str) -> str | None:
-    """Read a side file. Names come from the reader alone: those of the project's path, and of chats."""
+def _text(project: Path, main: Mapping[str, Path], name: str) -> str | None:
+    """Read a side file, or the main one, which may have another name. Names come from the reader alone: those of the
+    project's path, and of chats."""
+    if path := main.get(name):
+        return foreign.text(path, MOST_DOCUMENT_BYTES)
     parts = PurePosixPath(name).parts
     if name != PROJECT_FILE and (parts[:1] != ("chats",) or ".." in parts):
         return None
@@ -107,3 +120,7 @@ def begins_session(first: bytes) -> bool:
     if line.id is not None:
         return line.kind == "main"
     return b'"sessionId":' in first and b'"kind": "subagent"' not in first  # an older, indented document
+
+
+def recognises(first: bytes) -> bool:
+    return first[:1] == b"{" and b'"projectHash":' in first and begins_session(first)

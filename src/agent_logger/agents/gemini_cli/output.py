@@ -16,7 +16,7 @@ from agent_logger.messages.sdk import (
     translated,
 )
 
-MODEL = "unknown"  # where counts are given for all models together
+MODEL = "unknown"  # the model, where counts are given for all models together
 
 
 class _Failure(msgspec.Struct, frozen=True):
@@ -24,7 +24,7 @@ class _Failure(msgspec.Struct, frozen=True):
 
 
 class _Tokens(msgspec.Struct, frozen=True):
-    input: int | None = None  # what was not cached; before 0.24 there is only `prompt`, which is all
+    input: int | None = None  # uncached tokens; before 0.24 there is only `prompt`, with all tokens
     prompt: int = 0
     candidates: int = 0
     thoughts: int = 0
@@ -35,7 +35,7 @@ class _Model(msgspec.Struct, frozen=True):
     input: int = 0
     output_tokens: int = 0
     cached: int = 0
-    tokens: _Tokens | None = None  # in place of the others, in `json`
+    tokens: _Tokens | None = None  # in `json`, instead of the others
 
     def counted(self) -> dict[str, Any]:
         if tokens := self.tokens:
@@ -51,7 +51,7 @@ def _counts(uncached: int, output: int, cached: int) -> dict[str, Any]:
 class _Stats(msgspec.Struct, frozen=True):
     duration_ms: int | None = None
     models: dict[str, _Model] = {}
-    input_tokens: int = 0  # of all models, including cached tokens: the only count before 0.24
+    input_tokens: int = 0  # tokens of all models, including cached tokens: the only count before 0.24
     output_tokens: int = 0
     cached: int = 0
 
@@ -78,6 +78,10 @@ class _Line(msgspec.Struct, frozen=True):
 
 
 class GeminiOutput:
+    @staticmethod
+    def recognises(first: dict[str, Any]) -> bool:
+        return first.get("type") in ("init", "message") or ("type" not in first and "stats" in first)
+
     def __init__(self) -> None:
         self._text = ""
 

@@ -22,12 +22,13 @@ from agent_logger.agents.source_files import File, SourceFiles
 from agent_logger.messages.human_input import typed
 from agent_logger.model.responses import ModelResponse
 from agent_logger.model.session import MAIN, Block, Session, Usage
-from agent_logger.providers.answer import Json, fields_of, parsed, text_of
+from agent_logger.providers.blocks import base
 from agent_logger.providers.blocks.gemini import part_block
+from agent_logger.providers.json_values import Json, fields_of, parsed, text_of
 from agent_logger.providers.lenient import REFUSED, fitting
 from agent_logger.providers.token_counts import TokenCounts
 
-AGENT = "gemini-cli"
+AGENT_NAME = "gemini-cli"
 FIRST_MESSAGES = 10  # the client starts with messages that say where it is
 # Every other line is one of these, and its neighbour has the time.
 _TICK = re.compile(rb'\{"\$set":\{"lastUpdated":"[^"\\]*"\}\}')
@@ -80,10 +81,10 @@ def session_of(source: SourceFiles) -> Session:
     for file in source.others:
         other = _Chat(file, source)
         conversation.place(other.conversation(other.thread).turns())
-    conversation.see(chat.started)
+    conversation.see(time_of(chat.about.started))
     return Session(
         id=chat.id,
-        agent=AGENT,
+        agent=AGENT_NAME,
         title=chat.about.summary or conversation.title(),
         project=_project(source, chat),
         started=conversation.started,
@@ -107,7 +108,7 @@ def responses_of(source: SourceFiles) -> Iterator[ModelResponse]:
                 at=message.at,
                 session=main.id,
                 project=project,
-                agent=AGENT,
+                agent=AGENT_NAME,
                 thread=MAIN if chat is main else chat.thread,
             )
 
@@ -127,10 +128,6 @@ class _Chat:
     @property
     def thread(self) -> str:
         return f"agent:{self.id}"
-
-    @property
-    def started(self) -> datetime | None:
-        return time_of(self.about.started)
 
     def _take(self, line: Json) -> None:
         if type(line.get("id")) is str:
@@ -181,7 +178,7 @@ def _ask(conversation: Conversation, message: _Message) -> None:
 
 def _is_answered(conversation: Conversation, part: Any) -> bool:
     called = fields_of(fields_of(part).get("functionResponse")).get("id")
-    return type(called) is str and conversation.has_result(called)
+    return type(called) is str and called in conversation.answered
 
 
 def _answer(conversation: Conversation, message: _Message, thread: str) -> None:
@@ -192,7 +189,8 @@ def _answer(conversation: Conversation, message: _Message, thread: str) -> None:
     turn.see(at)
     conversation.add(turn)
     conversation.see(at)
-    for block in [*_thoughts(message.thoughts or ()), *_content(message.content)]:
+    thoughts = ("\n".join(filter(None, (each.subject, each.description))) for each in message.thoughts or ())
+    for block in [*(base.thinking(text) for text in thoughts if text), *_content(message.content)]:
         if not (calls and block.kind == "tool_use"):  # a copy has them among its parts
             conversation.put(turn, block, at)
     for call in calls:
@@ -201,19 +199,9 @@ def _answer(conversation: Conversation, message: _Message, thread: str) -> None:
             conversation.result(result, time_of(call.timestamp) or at)
 
 
-def _thoughts(thoughts: Iterable[_Thought]) -> Iterator[Block]:
-    for thought in thoughts:
-        if text := "\n".join(filter(None, (thought.subject, thought.description))):
-            yield Block(kind="thinking", text=text)
-
-
 def _content(content: Any) -> Iterator[Block]:
     """Return the blocks of a message. A text is short for one part, a part for a list of it."""
-    if type(content) is str:
-        if content:
-            yield Block(kind="text", text=content)
-        return
-    for part in [content] if type(content) is dict else _list(content):
+    for part in [content] if type(content) is dict or (type(content) is str and content) else _list(content):
         if type(part) is str:
             yield Block(kind="text", text=part)
         elif type(part) is dict:

@@ -23,7 +23,11 @@ AGENT = Agent(
     names_sessions_on_wire=False,
     names_parents=True,
     grows_by_lines=False,
-    wire=WireIdentity(user_agents=("opencode/",), calls=f"{__name__}.wire"),
+    wire=WireIdentity(
+        user_agents=("opencode/",),
+        session_headers=("x-session-id", "x-session-affinity"),
+        calls=f"{__name__}.wire",
+    ),
     run=RunSupport(
         executable="opencode",
         package="opencode-ai",
@@ -36,5 +40,13 @@ AGENT = Agent(
         output=f"{__name__}.output",
     ),
     imports=ImportSupport(command=("opencode", "import"), documents=f"{__name__}.import_document"),
-    setup=ProxySetup(variable="OPENCODE_CONFIG_CONTENT", settings_file="opencode.json"),
+    model_hosts=(
+        "opencode.ai",
+        # With a GitHub login. The others are those of the three kinds of plans.
+        "api.githubcopilot.com",
+        "api.individual.githubcopilot.com",
+        "api.business.githubcopilot.com",
+        "api.enterprise.githubcopilot.com",
+    ),
+    setup=ProxySetup(variable="OPENCODE_CONFIG_CONTENT", settings_file="opencode.json", child=f"{__name__}.setup"),
 )

@@ -1,18 +1,22 @@
 """The files of opencode: a database with all sessions; before that, files for each session, its messages and parts."""
 
 import os
+import re
 from collections.abc import Container, Iterable, Iterator, Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 from agent_logger.agents.base import Agent
-from agent_logger.agents.folders import named_files
-from agent_logger.agents.locations import main_files, older_files_in
+from agent_logger.agents.databases.sessions import SessionDatabases
+from agent_logger.agents.locations import older_files_in
 from agent_logger.agents.source_files import SourceFiles
 from agent_logger.agents.threads import AgentThread, families
-from agent_logger.errors import SourceError
+from agent_logger.files import foreign
 from agent_logger.files.sources import FileStamps, Source, StampCache, stat_of
+
+DATABASES = SessionDatabases("agent_logger.agents.opencode.database")
+sessions_in, copy, tables = DATABASES.sessions_in, DATABASES.copy, DATABASES.tables
+root_of = DATABASES.root_of
 
 
 def discover(
@@ -21,38 +25,25 @@ def discover(
     if agent.location is None:
         return
     names = set()
-    databases = {*main_files(agent.location, folders), *named_files(agent.location, folders)}
-    for source in (source for path in sorted(databases) for source in sessions_in(agent, path, cache)):
+    for source in DATABASES.discover(agent, folders, cache, (), sealed):
         names.add(source.name)
         if source.name not in skip:
             yield source
     older = [path for folder in folders for path in older_files_in(agent.location, folder)]
     for source in _older_sessions(agent, older, cache):
-        if source.name not in names and source.name not in skip:  # else it continued in a database
+        if source.name not in names and source.name not in skip:  # the others continued in a database
             yield source
-
-
-def sessions_in(agent: Agent, path: Path, cache: StampCache) -> Iterator[Source]:
-    """Find the sessions of a database. It is not opened while it is unchanged; else each session has a stamp inside."""
-    files = FileStamps()
-    for name in (str(path), f"{path}-wal"):
-        if stat := stat_of(name):
-            files.add_stat(stat, "")
-    for name, modified, size, stamp in cache.cached(str(path), files.stamp, partial(_stamps, path)):
-        yield Source(f"{path}#{name}", agent.name, str(path), name, modified, size, stamp)
 
 
 def open_session(source: Source) -> SourceFiles:
     """Open a session; without a name, the newest session of a database."""
-    from agent_logger.agents.opencode import database, older_files
-
     path = Path(source.path)
-    if path.suffix == ".json":
+    first = next(foreign.chunks(path), b"")
+    if first[:1] == b"{" or (path.suffix == ".json" and not first.startswith(b"SQLite format 3\0")):  # damaged, else
+        from agent_logger.agents.opencode import older_files
+
         return older_files.source_of(path, None if source.others is None else list(map(Path, source.others)))
-    name = source.name or next(iter(database.session_ids(path)), None)
-    if name is None:
-        raise SourceError(f"{path}: no session in it")
-    return database.source_of(path, name)
+    return DATABASES.open_session(source)
 
 
 def begins_session(first: bytes) -> bool:
@@ -60,12 +51,20 @@ def begins_session(first: bytes) -> bool:
     return first.startswith(b"SQLite format 3\0") or (first[:1] == b"{" and b'"parentID"' not in first)
 
 
-def _stamps(path: Path) -> list[tuple[str, float, int, str]]:
-    from agent_logger.agents.opencode import database
+_TABLES = (b"session", b"message", b"part")
+_SESSION_FILE = re.compile(rb'\{\s*"id"\s*:\s*"ses_')
 
-    with suppress(SourceError, OSError):
-        return database.session_stamps(path)
-    return []
+
+def tables_in(first: bytes) -> set[bytes]:
+    """Return the tables that the beginning of a database names."""
+    return set(re.findall(rb"CREATE TABLE [`\"]?(\w+)", first))
+
+
+def recognises(first: bytes) -> bool:
+    """Whether the bytes begin a database with opencode's tables, or the file of a session."""
+    if not begins_session(first):
+        return False
+    return tables_in(first).issuperset(_TABLES) or bool(_SESSION_FILE.match(first))
 
 
 # ---------------------------------------------------------------- before there was a database

@@ -58,7 +58,7 @@ def import_document(file: File) -> ImportDocument:
     """Make the document, whatever is in the rows. Raises `SourceError` if the session is not among them, or if its id
     is not one of opencode's, which is safe as the name of a file."""
     if not _NAME.fullmatch(file.name):
-        raise SourceError(f"the id {file.name[:LONGEST_NAME]!r} is none that opencode gives to a session")
+        raise SourceError(f"the id {file.name[:LONGEST_NAME]!r} is not a session id of opencode")
     return _DocumentMaker(file).document()
 
 
@@ -113,10 +113,9 @@ class _DocumentMaker:
         prompt_id: str | None = None
         following = _Answers(list(self._messages.values()))
         for message in self._messages.values():
-            is_prompt = message.value.get("role") == "user"
-            self._add(
-                message, following.of_prompt(message) if is_prompt else _of_answer(message.value, prompt_id)
-            )
+            is_prompt, value = message.value.get("role") == "user", message.value
+            of_answer = {"parentID": prompt_id, "agent": value.get("mode"), "mode": value.get("agent")}
+            self._add(message, following.of_prompt(message) if is_prompt else of_answer)
             prompt_id = message.id if is_prompt else prompt_id
         for part in chain.from_iterable(self._parts.values()):
             if part.value.get("type") == "step-finish":
@@ -131,7 +130,7 @@ class _DocumentMaker:
 
     def document(self) -> ImportDocument:
         if self._session is None:
-            reasons = [row.reason for row in self._left_out] or ["there is no such row"]
+            reasons = [row.reason for row in self._left_out] or ["the row does not exist"]
             raise SourceError(f"cannot read session {self._name} in the archived database: {reasons[0]}")
         rows = {("session", self._name)}
         info = _session_info(self._name, self._session)
@@ -184,10 +183,6 @@ class _Answers:
             "agent": answer.get("agent") or answer.get("mode"),
             "model": {"providerID": provider, "modelID": model} if is_told else None,
         }
-
-
-def _of_answer(value: Object, prompt_id: str | None) -> Object:
-    return {"parentID": prompt_id, "agent": value.get("mode"), "mode": value.get("agent")}
 
 
 # ---------------------------------------------------------------- the session

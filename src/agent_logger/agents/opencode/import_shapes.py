@@ -14,6 +14,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
+from agent_logger.providers.json_values import refuse_constant
+
 Object = dict[str, Any]
 # JavaScript's limits: a larger number is not a number there, or not a whole one.
 Finite = Annotated[float, Meta(ge=-1.7976931348623157e308, le=1.7976931348623157e308)]
@@ -292,9 +294,7 @@ def fault_in_part(value: Object) -> str | None:
     return fault
 
 
-def _fault(
-    value: Object, tag: str, shapes: Mapping[str, type[Struct]], other: type[Struct] | None
-) -> str | None:
+def _fault(value: Object, tag: str, shapes: Mapping[str, type[Struct]], other: type[Struct] | None) -> str | None:
     name = value.get(tag)
     if type(name) is not str:
         return f"no `{tag}`"
@@ -315,7 +315,7 @@ def misfit(value: Any, shape: Any) -> str | None:
 
 def read_json(text: str) -> Any:
     """Decode JSON. Raises `ValueError` for what is not JSON, and `RecursionError` for what is nested too deeply."""
-    return json.loads(text, parse_float=_number, parse_constant=_refused)
+    return json.loads(text, parse_float=_number, parse_constant=refuse_constant)
 
 
 def read_object(text: str) -> Object:
@@ -330,7 +330,3 @@ def _number(text: str) -> float:
     """Read a number as JavaScript does, which has one kind of number: 5.0 is a whole one."""
     number = float(text)
     return int(number) if number.is_integer() else number
-
-
-def _refused(name: str) -> float:
-    raise ValueError(f"{name} is not JSON")

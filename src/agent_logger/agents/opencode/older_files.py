@@ -19,9 +19,9 @@ from agent_logger.agents.objects import object_in
 from agent_logger.agents.source_files import File, SourceFiles
 from agent_logger.files import foreign
 from agent_logger.protocols.jsonl import JsonEntry
-from agent_logger.providers.answer import Json, fields_of, text_of
+from agent_logger.providers.json_values import Json, fields_of, text_of
 
-MOST_BYTES = 64 << 20  # of a file; longer files, like longer lines, are not read
+MOST_BYTES = 64 << 20  # bytes of a file; longer files, like longer lines, are not read
 NEAR_MS = 1_000  # an id contains the time, a little before or after the one in the message
 _OLD = "info"
 

@@ -1,5 +1,7 @@
 """The lines of `opencode run --format json`: steps, each with texts and tools. The last step calls no tool."""
 
+from typing import Any
+
 import msgspec
 from msgspec import Raw
 
@@ -62,6 +64,10 @@ class _Line(msgspec.Struct, frozen=True):
 
 
 class OpencodeOutput:
+    @staticmethod
+    def recognises(first: dict[str, Any]) -> bool:
+        return "type" in first and "sessionID" in first
+
     def __init__(self) -> None:
         self._text: str | None = None
         self._steps: list[_Part] = []

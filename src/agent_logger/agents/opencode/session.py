@@ -4,8 +4,12 @@ A message of the assistant's is one or more steps, each a response of a model wi
 that name their parent. A fork is a session with copies of its parent's messages under new ids, at the old times: those
 are cut, because they were billed in the parent. opencode keeps neither the vendor's ids of responses nor the calls for
 titles.
+
+Programs that continue opencode's code have the same rows: `OpencodeSessions` reads them, too. The forks of one may also
+copy sub-agents; then all copies are kept, and the ledger recognises them by time and content.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -14,17 +18,18 @@ from typing import Any
 import msgspec
 
 from agent_logger.agents.conversation import Conversation, OpenTurn
-from agent_logger.agents.objects import object_in, time_of_ms
+from agent_logger.agents.objects import object_as, object_in, time_of_ms
 from agent_logger.agents.source_files import File, SourceFiles
 from agent_logger.messages.human_input import typed
 from agent_logger.model.responses import ModelResponse
-from agent_logger.model.session import MAIN, Block, Compaction, Session, Usage
+from agent_logger.model.session import AGENT_PREFIX, MAIN, Block, Compaction, Session, Usage
 from agent_logger.protocols.jsonl import JsonEntry
-from agent_logger.providers.answer import Json
+from agent_logger.providers.json_values import Json
 from agent_logger.providers.lenient import fitting
 from agent_logger.providers.token_counts import TokenCounts
 
-AGENT = "opencode"
+# The title before a model, or the user, chose one.
+_PLACEHOLDER = re.compile(r"(?:New|Child) session - \d{4}-\d\d-\d\dT[\d:.]+Z(?: \(fork #\d+\))*")
 FAMILIES = {"google": "gemini", "google-vertex": "gemini", "google-vertex-anthropic": "anthropic"}
 
 
@@ -33,9 +38,9 @@ class _Row(msgspec.Struct):
 
     table: str = ""
     id: str | None = None
-    message_id: str | None = None  # of a part
+    message_id: str | None = None  # a field of a part
     time_created: Any = None
-    title: str | None = None  # this and what follows: of a session
+    title: str | None = None  # fields of a session: this and the following
     directory: str | None = None
     parent_id: str | None = None
     forked_from: str | None = None
@@ -87,24 +92,35 @@ class _Part(msgspec.Struct):
     type: str | None = None
     text: str | None = None
     synthetic: bool | None = None
-    auto: bool | None = None  # of a compaction
-    mime: str | None = None  # of a file
+    auto: bool | None = None  # a field of a compaction
+    mime: str | None = None  # a field of a file
     tool: str | None = None
     call: str | None = msgspec.field(name="callID", default=None)
     state: _State | None = None
     time: _Times | None = None
-    reason: str | None = None  # this and what follows: of the end of a step
+    reason: str | None = None  # fields of the end of a step: this and the following
     tokens: Json | None = None
     cost: Any = None
 
 
-@dataclass(frozen=True, slots=True)
+class _BilledPart(msgspec.Struct):
+    """What the JSON of a part says of what was billed."""
+
+    type: str | None = None
+    tokens: Json | None = None
+    cost: Any = None
+
+
+_message_decoder, _part_decoder, _billed_part_decoder = map(msgspec.json.Decoder, (_MessageData, _Part, _BilledPart))
+
+
+@dataclass(slots=True)
 class _Piece:
     """A part and its time. `raw` is what it was read from, for parts that have no kind of block here."""
 
     at: datetime | None
     part: _Part
-    raw: Json
+    raw: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +140,7 @@ class _Step:
     """A response of a model, as far as it came."""
 
     message: _Message
-    number: int  # in the message
+    number: int  # the number of the part in its message
     pieces: list[_Piece] = field(default_factory=list)
     finish: _Part | None = None
 
@@ -152,73 +168,76 @@ class _Step:
         return cost if type(cost) is float and cost > 0 else None
 
 
-def session_of(source: SourceFiles) -> Session:
-    """Read a session. Nothing is raised, whatever is in the rows."""
-    main = _Rows(source.main)
-    conversation = main.conversation(MAIN)
-    for file in source.others:
-        other = _Rows(file)
-        inner = other.conversation(other.thread)
-        conversation.place(inner.turns())
-        conversation.compactions += inner.compactions
-    conversation.see(main.session.at)
-    return Session(
-        id=main.id,
-        agent=AGENT,
-        title=main.session.title or conversation.title(),
-        project=main.project,
-        started=conversation.started,
-        ended=conversation.ended,
-        exchanges=conversation.as_exchanges(),
-        parent=_parent(main.session),
-        compactions=conversation.compactions,
-    )
+class OpencodeSessions:
+    """The reader of one program's sessions: a `SessionReader`. `keeps_copies`: a fork has what it was forked from."""
 
+    def __init__(self, agent: str, *, keeps_copies: bool = False) -> None:
+        self._agent, self._keeps_copies = agent, keeps_copies
 
-def parent_of(source: SourceFiles) -> str | None:
-    """Return the parent that the session's row names, which is the first row."""
-    values = (
-        entry.value
-        for entry in source.main.entries
-        if isinstance(entry, JsonEntry) and type(entry.value) is dict
-    )
-    rows = (fitting(_Row, value) for value in values)
-    session = next((row for row in rows if row.table == "session"), None)
-    return _parent(session) if session else None
+    def session_of(self, source: SourceFiles) -> Session:
+        """Read a session. Nothing is raised, whatever is in the rows."""
+        main = _Rows(source.main, keeps_copies=self._keeps_copies)
+        conversation = main.conversation(MAIN)
+        for file in source.others:
+            other = _Rows(file, keeps_copies=self._keeps_copies)
+            inner = other.conversation(other.thread)
+            conversation.place(inner.turns())
+            conversation.compactions += inner.compactions
+        conversation.see(main.session.at)
+        return Session(
+            id=main.id,
+            agent=self._agent,
+            title=main.title or conversation.title(),
+            project=main.project,
+            started=conversation.started,
+            ended=conversation.ended,
+            exchanges=conversation.as_exchanges(),
+            parent=_parent(main.session),
+            compactions=conversation.compactions,
+        )
+
+    def parent_of(self, source: SourceFiles) -> str | None:
+        """Return the parent that the session's row names, which is the first row."""
+        values = (
+            entry.value for entry in source.main.entries if isinstance(entry, JsonEntry) and type(entry.value) is dict
+        )
+        rows = (fitting(_Row, value) for value in values)
+        session = next((row for row in rows if row.table == "session"), None)
+        return _parent(session) if session else None
+
+    def responses_of(self, source: SourceFiles) -> Iterator[ModelResponse]:
+        main: _Rows | None = None
+        for file in (source.main, *source.others):
+            rows = _Rows(file, keeps_copies=self._keeps_copies, spoken=False)
+            main = main or rows
+            for step in rows.steps():
+                if step.usage is None and not step.unread_usage:
+                    continue
+                provider = step.message.data.provider or ""
+                yield ModelResponse(
+                    family=FAMILIES.get(provider, provider),
+                    model=step.message.data.model,
+                    usage=step.usage,
+                    at=step.message.at,
+                    session=main.id,
+                    project=main.project,
+                    agent=self._agent,
+                    thread=MAIN if rows is main else rows.thread,
+                    final=step.finish is not None,
+                    reported_cost_usd=step.cost,
+                )
 
 
 def _parent(session: _Row) -> str | None:
     return session.forked_from or session.parent_id
 
 
-def responses_of(source: SourceFiles) -> Iterator[ModelResponse]:
-    main: _Rows | None = None
-    for file in (source.main, *source.others):
-        rows = _Rows(file)
-        main = main or rows
-        for step in rows.steps():
-            if step.usage is None and not step.unread_usage:
-                continue
-            provider = step.message.data.provider or ""
-            yield ModelResponse(
-                family=FAMILIES.get(provider, provider),
-                model=step.message.data.model,
-                usage=step.usage,
-                at=step.message.at,
-                session=main.id,
-                project=main.project,
-                agent=AGENT,
-                thread=MAIN if rows is main else rows.thread,
-                final=step.finish is not None,
-                reported_cost_usd=step.cost,
-            )
-
-
 class _Rows:
-    """The rows of one session, put together."""
+    """The rows of one session, put together. `spoken`: with what was said, and not only what was billed."""
 
-    def __init__(self, file: File) -> None:
+    def __init__(self, file: File, *, keeps_copies: bool, spoken: bool = True) -> None:
         self.session = _Row()
+        self._keeps_copies, self._spoken = keeps_copies, spoken
         self.messages: dict[str, _Message] = {}
         self._name = file.name
         for entry in file.entries:
@@ -230,8 +249,14 @@ class _Rows:
         return self.session.id or self._name
 
     @property
+    def title(self) -> str | None:
+        title = self.session.title or ""
+        return None if _PLACEHOLDER.fullmatch(title) else title
+
+    @property
     def thread(self) -> str:
-        return f"agent:{self.id}"
+        """Return the thread of a sub-agent. The copy of one in a fork has the thread of the original."""
+        return f"{AGENT_PREFIX}{self.session.forked_from or self.id}"
 
     @property
     def project(self) -> str | None:
@@ -243,16 +268,23 @@ class _Rows:
         match row.table:
             case "session":
                 self.session = row
-            case "message" if row.id and not self._is_copy(row.at):
-                self.messages[row.id] = _Message(row.id, row.at, fitting(_MessageData, _json(data)))
+            case "message" if row.id and not self._is_cut(row.at):
+                self.messages[row.id] = _Message(row.id, row.at, object_as(_message_decoder, data))
             case "part" if message := self.messages.get(row.message_id or ""):
-                raw = _json(data)
-                part = fitting(_Part, raw)
-                message.pieces.append(_Piece(_time_of_part(message, row, part), part, raw))
+                message.pieces.append(self._piece(message, row, data))
 
-    def _is_copy(self, at: datetime | None) -> bool:
+    def _piece(self, message: _Message, row: _Row, data: Any) -> _Piece:
+        if self._spoken:
+            part = object_as(_part_decoder, data)
+            return _Piece(_time_of_part(message, row, part), part, data)
+        billed = object_as(_billed_part_decoder, data)
+        return _Piece(None, _Part(type=billed.type, tokens=billed.tokens, cost=billed.cost), data)
+
+    def _is_cut(self, at: datetime | None) -> bool:
+        if self._keeps_copies or not self.session.forked_from:
+            return False
         began = self.session.at
-        return bool(self.session.forked_from and at and began and at < began)
+        return bool(at and began and at < began)
 
     def steps(self) -> Iterator[_Step]:
         for message in self.messages.values():
@@ -354,9 +386,9 @@ def _blocks(piece: _Piece) -> Iterator[Block]:
         case "tool":
             yield from _tool(part)
         case "file" if (part.mime or "").startswith("image/"):
-            yield Block(kind="image", raw=piece.raw)
+            yield Block(kind="image", raw=_json(piece.raw))
         case _:
-            yield Block(kind="other", raw=piece.raw)
+            yield Block(kind="other", raw=_json(piece.raw))
 
 
 def _tool(part: _Part) -> Iterator[Block]:
@@ -383,3 +415,8 @@ def _usage(tokens: Json | None) -> Usage | None:
 def _json(data: Any) -> Json:
     """Decode the JSON in a row; empty if it is not an object."""
     return object_in(data) if isinstance(data, bytes) else {}
+
+
+AGENT_NAME = "opencode"
+_READER = OpencodeSessions(AGENT_NAME)
+session_of, responses_of, parent_of = _READER.session_of, _READER.responses_of, _READER.parent_of

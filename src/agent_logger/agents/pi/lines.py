@@ -10,8 +10,8 @@ import msgspec
 from agent_logger.agents.objects import objects_of, time_of, time_of_ms
 from agent_logger.agents.source_files import File
 from agent_logger.model.session import Block, Usage
-from agent_logger.providers.answer import Json, fields_of
 from agent_logger.providers.blocks import base
+from agent_logger.providers.json_values import Json, fields_of
 from agent_logger.providers.lenient import fitting
 from agent_logger.providers.token_counts import TokenCounts
 
@@ -27,14 +27,14 @@ class PiMessage(msgspec.Struct, gc=False):
     role: str = ""
     content: Any = None  # a text, or a list of parts
     timestamp: Any = None  # milliseconds: when it began
-    api: str | None = None  # this and what follows: of the assistant
+    api: str | None = None  # fields of the assistant: this and the following
     model: str | None = None
     response_model: str | None = msgspec.field(name="responseModel", default=None)
     response_id: str | None = msgspec.field(name="responseId", default=None)
-    usage: Any = None  # of a tool's result too: what models that the tool called used
+    usage: Any = None  # also in a tool's result: the usage of models that the tool called
     stop_reason: str | None = msgspec.field(name="stopReason", default=None)
     error: str | None = msgspec.field(name="errorMessage", default=None)
-    tool_call: str | None = msgspec.field(name="toolCallId", default=None)  # this and the rest: of a result
+    tool_call: str | None = msgspec.field(name="toolCallId", default=None)  # fields of a result: this and the rest
     tool: str | None = msgspec.field(name="toolName", default=None)
     is_error: Any = msgspec.field(name="isError", default=False)
     custom_type: str | None = msgspec.field(name="customType", default=None)
@@ -50,17 +50,19 @@ class PiLine(msgspec.Struct, gc=False):
     type: str = ""
     id: str | None = None
     parent: str | None = msgspec.field(name="parentId", default=None)
-    timestamp: Any = None  # when it was written
-    cwd: str | None = None  # this and the next: of the header
+    timestamp: Any = None  # when the line was written
+    cwd: str | None = None  # fields of the header: this and the next
     parent_session: str | None = msgspec.field(name="parentSession", default=None)
+    depth: Any = msgspec.field(name="rlmDepth", default=None)  # of a sub-agent (Prime Agent)
     message: PiMessage | None = None
-    name: str | None = None  # of `session_info`
-    model_id: str | None = msgspec.field(name="modelId", default=None)  # of `model_change`
-    model: str | None = None  # of `usage`
-    summary: str | None = None  # of `compaction` and `branch_summary`
+    name: str | None = None  # a field of `session_info`
+    title: str | None = None  # in the header, or in a line before it (OhMyPi)
+    model_id: str | None = msgspec.field(name="modelId", default=None)  # a field of `model_change`
+    model: str | None = None  # a field of `usage`
+    summary: str | None = None  # a field of `compaction` and `branch_summary`
     tokens_before: Any = msgspec.field(name="tokensBefore", default=None)
-    usage: Any = None  # of these and of `usage`
-    custom_type: str | None = msgspec.field(name="customType", default=None)  # of `custom_message`
+    usage: Any = None  # a field of these and of `usage`
+    custom_type: str | None = msgspec.field(name="customType", default=None)  # a field of `custom_message`
     content: Any = None
 
     @property
@@ -102,19 +104,19 @@ class _ToolCall(msgspec.Struct, gc=False):
 
 def _tool_use(part: Json) -> Block:
     call = fitting(_ToolCall, part)
-    return base.use(_vendors_id(call.id), call.name, call.arguments)
+    return base.use(vendors_id(call.id), call.name, call.arguments)
 
 
 def result_of(message: PiMessage) -> Block:
     return base.result(
-        _vendors_id(message.tool_call),
+        vendors_id(message.tool_call),
         message.content if isinstance(message.content, str | list) else None,
         name=message.tool,
         is_error=message.is_error is True,
     )
 
 
-def _vendors_id(call: str | None) -> str | None:
+def vendors_id(call: str | None) -> str | None:
     """Return the vendor's id of a tool call; pi appends the item's id to those of OpenAI's responses: `call_…|fc_…`."""
     return _ITEM_ID.sub("", call) if call else call
 

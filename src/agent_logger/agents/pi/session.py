@@ -6,12 +6,17 @@
   may be gone; the ledger recognises them by the vendor's ids of the responses, or by their times.
 - In 0.87 summaries of a compaction or of a branch have their usage in the file, as do calls that keep the cache warm,
   and what models used that a tool called. They are side turns. In 0.74 the file does not show these calls.
+- A compaction that splits a turn makes two calls, whose sum the file has: it is a total, so that the calls that the
+  proxy saw are not counted beside it.
+
+Agents made from pi (`omp`, `prime-agent`) write the same lines. Their sub-agents have files of their own.
 """
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import PureWindowsPath
 from typing import Any
 
 from msgspec.structs import replace
@@ -28,14 +33,27 @@ from agent_logger.agents.pi.lines import (
     result_of,
     usage_of,
 )
-from agent_logger.agents.source_files import SourceFiles
+from agent_logger.agents.source_files import File, SourceFiles
 from agent_logger.messages.human_input import typed
-from agent_logger.model.responses import ModelResponse
-from agent_logger.model.session import MAIN, SIDE, Block, Compaction, Exchange, Session, Turn
+from agent_logger.model.ids import UUID
+from agent_logger.model.responses import ModelResponse, ReportedTotal
+from agent_logger.model.session import (
+    AGENT_PREFIX,
+    MAIN,
+    SIDE,
+    Block,
+    ClientTotal,
+    Compaction,
+    Exchange,
+    ModelTotal,
+    Session,
+    SubAgent,
+    Turn,
+)
 from agent_logger.providers.blocks.base import joined_text, parts_of
 
-AGENT = "pi"
-# Whose ids the responses have, by the API that was used. All others are like OpenAI's, or have no ids.
+AGENT_NAME = "pi"
+# The vendor of the response ids, by the API that was used. All others are like OpenAI's, or have no ids.
 FAMILIES = {
     "anthropic-messages": "anthropic",
     "google-generative-ai": "gemini",
@@ -45,17 +63,18 @@ FAMILIES = {
     "bedrock-converse-stream": "bedrock",
 }
 OPENAI = "openai"
-UNKNOWN = "unknown"  # of responses without an id
-# How exchanges end whose last response has one of these reasons; such a response is not whole.
+UNKNOWN = "unknown"  # the family of responses without an id
+# The end of an exchange, by the reason of its last response. A response with one of these reasons is incomplete.
 ENDS = {"error": "failed", "aborted": "cut", "pending": None, "deferred": None}
-TOOL_USE = {"toolUse": "tool_use"}  # in the word of the APIs
+TOOL_USE = {"toolUse": "tool_use"}  # the word of the APIs
+SPLIT_TURN = "\n\n---\n\n**Turn Context (split turn):**\n\n"  # between the texts of two calls
 _SKILL = re.compile(r'<skill name="([^"]+)" location="[^"]*">.*?(?:</skill>|\Z)', re.DOTALL)
 
 
 @dataclass(slots=True)
 class _PiTurn(OpenTurn):
     family: str = OPENAI
-    cost: float | None = None  # in dollars, as pi calculates it
+    cost: float | None = None  # dollars, as pi calculates them
     error: str | None = None
 
     def as_turn(self) -> Turn:
@@ -67,13 +86,21 @@ class _PiTurn(OpenTurn):
         self.cost = cost_of(usage)
 
 
-def session_of(source: SourceFiles) -> Session:
-    """Read a session. Nothing is raised, whatever is in the file."""
-    file = _SessionFile(source)
+def session_of(source: SourceFiles, agent: str = AGENT_NAME) -> Session:
+    """Read a session of pi, or of an agent made from it. Nothing is raised, whatever is in the files."""
+    file = _SessionFile(source.main)
     conversation = file.conversation
+    agents = []
+    for other in map(_SessionFile, source.others):
+        turns = [turn for turn in other.turns if turn.thread == MAIN]
+        for turn in turns:
+            turn.thread = AGENT_PREFIX + other.id
+        file.turns += other.turns
+        conversation.place(list(turns))
+        agents.append(SubAgent(thread=AGENT_PREFIX + other.id, description=other.name or other.stem))
     return Session(
         id=file.id,
-        agent=AGENT,
+        agent=agent,
         title=file.name or conversation.title(),
         project=file.project,
         started=conversation.started,
@@ -81,67 +108,87 @@ def session_of(source: SourceFiles) -> Session:
         exchanges=file.exchanges(),
         side_turns=[turn.as_turn() for turn in file.turns if turn.thread == SIDE],
         parent=file.parent,
+        agents=agents,
         compactions=conversation.compactions,
+        totals=file.totals,
     )
 
 
 def parent_of(source: SourceFiles) -> str | None:
-    """Return the session that this one was forked from, as the first line says."""
-    first = next(lines_of(source.main), None)
-    return _parent(first) if first and first.type == "session" else None
+    """Return the session that this one was forked from, as the header says."""
+    header = next((line for line in lines_of(source.main) if line.type != "title"), None)
+    return _parent(header) if header and header.type == "session" else None
 
 
 def _parent(header: PiLine) -> str | None:
     """Return the parent, which is named by the path of its file."""
-    return id_in_name(header.parent_session) if header.parent_session else None
+    path = header.parent_session
+    if not path or header.depth:
+        return None
+    stem = PureWindowsPath(path).stem
+    return id_in_name(path) or (stem if UUID.fullmatch(stem) else None)
 
 
-def responses_of(source: SourceFiles) -> Iterator[ModelResponse]:
-    file = _SessionFile(source)
-    for turn in file.turns:
-        if turn.is_counted:
-            yield ModelResponse(
-                family=turn.family,
-                message_id=turn.message_id,
-                model=turn.model,
-                usage=turn.usage,
-                at=turn.started,
-                session=file.id,
-                project=file.project,
-                agent=AGENT,
-                thread=turn.thread,
-                final=turn.complete,
-                reported_cost_usd=turn.cost,
-            )
+def responses_of(source: SourceFiles, agent: str = AGENT_NAME) -> Iterator[ModelResponse]:
+    return _responses(_SessionFile(source.main), source, agent)
+
+
+def billed_of(source: SourceFiles, agent: str = AGENT_NAME) -> tuple[list[ModelResponse], list[ReportedTotal]]:
+    """Return the responses, and the totals of summaries that took two calls."""
+    file = _SessionFile(source.main)
+    totals = [
+        ReportedTotal(session=file.id, project=file.project, agent=agent, family=UNKNOWN, total=total)
+        for total in file.totals
+    ]
+    return list(_responses(file, source, agent)), totals
+
+
+def _responses(main: "_SessionFile", source: SourceFiles, agent: str) -> Iterator[ModelResponse]:
+    for file in (main, *map(_SessionFile, source.others)):
+        for turn in file.turns:
+            if turn.is_counted:
+                is_of_agent = file is not main and turn.thread == MAIN
+                yield ModelResponse(
+                    family=turn.family,
+                    message_id=turn.message_id,
+                    model=turn.model,
+                    usage=turn.usage,
+                    at=turn.started,
+                    session=main.id,
+                    project=main.project,
+                    agent=agent,
+                    thread=AGENT_PREFIX + file.id if is_of_agent else turn.thread,
+                    final=turn.complete,
+                    reported_cost_usd=turn.cost,
+                )
 
 
 class _SessionFile:
     """A session file, read line by line."""
 
-    def __init__(self, source: SourceFiles) -> None:
-        name = source.main.name
+    def __init__(self, file: File) -> None:
+        self.stem = file.name.rsplit("/", 1)[-1].rsplit(".", 1)[0]
         self.conversation = Conversation()
+        self.totals: list[ClientTotal] = []
         self.turns: list[_PiTurn] = []  # all responses, in the order of the file
-        self.id = id_in_name(name) or name.rsplit("/", 1)[-1].rsplit(".", 1)[0]
+        self.id = id_in_name(file.name) or self.stem
         self.project: str | None = None
         self.parent: str | None = None
-        self.name: str | None = None  # what the user calls it
+        self.name: str | None = None  # the user's name for the session
         self._has_header = False
         self._tree = Tree()
         self._model: str | None = None  # the one in use
-        self._injected: OpenExchange | None = None  # what an extension put in last: it may begin an exchange
-        for line in lines_of(source.main):
-            if line.id not in self._tree.parents:  # else the line is there twice
+        self._injected: OpenExchange | None = None  # the last message of an extension, which may begin an exchange
+        for line in lines_of(file):
+            if line.id not in self._tree.parents:  # otherwise the file has the line twice
                 self._take(line)
 
     def exchanges(self) -> list[Exchange]:
         left = self._tree.left()
-        return [
-            replace(exchange, left=exchange.number in left) for exchange in self.conversation.as_exchanges()
-        ]
+        return [replace(exchange, left=exchange.number in left) for exchange in self.conversation.as_exchanges()]
 
     def _take(self, line: PiLine) -> None:
-        if line.type == "session":
+        if line.type in ("session", "title"):
             self._take_header(line)
             return
         before = self._number
@@ -163,7 +210,8 @@ class _SessionFile:
             self._place(line.id, line.parent, begins=self._number > before)
 
     def _take_header(self, line: PiLine) -> None:
-        if self._has_header:
+        self.name = line.title or self.name
+        if self._has_header or line.type == "title":
             return
         self._has_header = True
         self.id = line.id or self.id
@@ -237,14 +285,17 @@ class _SessionFile:
             self.conversation.put(turn, block, line.at)
 
     def _inject(self, origin: str | None, content: Any, at: datetime | None) -> None:
-        self._injected = OpenExchange(
-            joined_text(content) or None, origin or "extension", started=at, ended=at
-        )
+        self._injected = OpenExchange(joined_text(content) or None, origin or "extension", started=at, ended=at)
 
     def _compact(self, line: PiLine) -> None:
         before = line.tokens_before
         tokens = before if type(before) is int and before >= 0 else None
         self.conversation.compactions.append(Compaction(at=line.at, thread=MAIN, tokens_before=tokens))
+        if SPLIT_TURN in (line.summary or "") and (usage := usage_of(line.usage)):
+            models = (ModelTotal(model=self._model, usage=usage),)
+            started = self.conversation.ended or line.at
+            self.totals.append(ClientTotal(witness="transcript", models=models, started=started, ended=line.at))
+            return
         self._add_side_turn(line.usage, self._model, line.summary, line.at)
 
     def _add_side_turn(self, usage: Any, model: str | None, summary: str | None, at: datetime | None) -> None:

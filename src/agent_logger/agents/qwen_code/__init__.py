@@ -7,6 +7,7 @@ from agent_logger.model.ids import UUID_PATTERN
 
 AGENT = Agent(
     name="qwen-code",
+    aliases=("qwen",),
     location=AgentLocation(
         default=(".qwen",),
         globs=("projects/*/chats/*.jsonl",),
@@ -28,5 +29,11 @@ AGENT = Agent(
         go_on=("-c", "--continue"),
         output=f"{__name__}.output",
     ),
-    setup=ProxySetup(variable="OPENAI_BASE_URL", settings_file=".env"),
+    model_hosts=(
+        "portal.qwen.ai",
+        "dashscope.aliyuncs.com",
+        "*.dashscope.aliyuncs.com",
+        "dashscope-intl.aliyuncs.com",
+    ),
+    setup=ProxySetup(variable="OPENAI_BASE_URL", settings_file=".env", child=f"{__name__}.setup"),
 )

@@ -3,7 +3,7 @@
 A response is one message per block, under ids that occur nowhere else, and its input counts include what was cached.
 """
 
-import dataclasses
+from typing import Any
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -13,6 +13,10 @@ from agent_logger.messages.sdk import ReportedUsage, SdkMessage
 
 
 class QwenOutput:
+    @staticmethod
+    def recognises(first: dict[str, Any]) -> bool:
+        return "qwen_code_version" in first
+
     def read(self, line: bytes) -> list[SdkMessage]:
         message = sdk.read(line)
         if message.is_text:
@@ -22,7 +26,7 @@ class QwenOutput:
             inner = replace(inner, id=None, usage=UNSET)
         if result and result.usage:
             result = replace(result, usage=_without_cached(result.usage))
-        return [dataclasses.replace(message, inner=inner, result=result)]
+        return [replace(message, inner=inner, result=result)]
 
 
 def _without_cached(usage: ReportedUsage) -> ReportedUsage:

@@ -16,14 +16,13 @@ from agent_logger.agents.objects import objects_of, time_of
 from agent_logger.agents.source_files import SourceFiles
 from agent_logger.messages.human_input import typed
 from agent_logger.model.responses import ModelResponse
-from agent_logger.model.session import AGENT as AGENT_THREAD
-from agent_logger.model.session import MAIN, SIDE, Block, Session, Usage
-from agent_logger.providers.answer import Json
+from agent_logger.model.session import AGENT_PREFIX, MAIN, SIDE, Block, Session, Usage
 from agent_logger.providers.blocks.gemini import part_block
+from agent_logger.providers.json_values import Json
 from agent_logger.providers.lenient import fitting
 from agent_logger.providers.token_counts import TokenCounts
 
-AGENT = "qwen-code"
+AGENT_NAME = "qwen-code"
 FAMILY = "openai"  # the API it uses, whatever model it calls
 ANSWERED = "qwen-code.api_response"
 _NOTHING = re.compile(rb"\s*")
@@ -65,7 +64,7 @@ def session_of(source: SourceFiles) -> Session:
     conversation = chat.conversation
     return Session(
         id=chat.id,
-        agent=AGENT,
+        agent=AGENT_NAME,
         title=conversation.title(),
         project=chat.project,
         started=conversation.started,
@@ -87,7 +86,7 @@ def responses_of(source: SourceFiles) -> Iterator[ModelResponse]:
                 at=turn.started,
                 session=chat.id,
                 project=chat.project,
-                agent=AGENT,
+                agent=AGENT_NAME,
                 thread=turn.thread,
             )
 
@@ -98,7 +97,7 @@ class _Chat:
         self.aside: list[OpenTurn] = []
         self.id = source.main.name.rsplit("/", 1)[-1].rsplit(".", 1)[0]
         self.project: str | None = None
-        self._call: OpenTurn | None = None  # whose line is to come
+        self._call: OpenTurn | None = None  # a call whose line is to come
         for line in objects_of(source.main, _NOTHING):
             self._take(fitting(_Line, line))
         self._put_aside()
@@ -143,10 +142,10 @@ class _Chat:
             return
         self._put_aside()
         turn = OpenTurn(
-            thread=f"{AGENT_THREAD}{event.subagent_id}" if event.subagent_id else MAIN,
+            thread=f"{AGENT_PREFIX}{event.subagent_id}" if event.subagent_id else MAIN,
             model=event.model,
         )
-        turn.count(_counted(fields), event.response_id)
+        turn.count(_usage(fields), event.response_id)
         turn.see(at)
         if event.response_text:
             turn.blocks.append(Block(kind="text", text=event.response_text, at=at))
@@ -160,20 +159,12 @@ class _Chat:
             self._call = None
 
 
-def _usage(fields: Json | None) -> Usage | None:
-    names = ("prompt_token_count", "candidates_token_count", "thoughts_token_count")
-    return _of_counts(TokenCounts(fields), *names)
-
-
-def _counted(event: Json) -> Usage | None:
-    names = ("input_token_count", "output_token_count", "thoughts_token_count")
-    return _of_counts(TokenCounts(event), *names)
-
-
-def _of_counts(counts: TokenCounts, *names: str) -> Usage | None:
-    """Convert token counts. The prompt includes what was read from the cache; the answer its thoughts, unless the total
-    says otherwise."""
-    input_tokens, answered, thought = (counts(name) for name in names)
+def _usage(fields: Json) -> Usage | None:
+    """Convert the token counts of a line, or of telemetry. The prompt includes what was read from the cache; the answer
+    its thoughts, unless the total says otherwise."""
+    counts = TokenCounts(fields)
+    input_tokens = counts("prompt_token_count", "input_token_count")
+    answered, thought = counts("candidates_token_count", "output_token_count"), counts("thoughts_token_count")
     cached = counts("cached_content_token_count")
     apart = thought if counts("total_token_count") == input_tokens + answered + thought else 0
     return counts.usage(input_tokens - cached, answered + apart, cached)

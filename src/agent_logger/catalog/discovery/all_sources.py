@@ -1,10 +1,9 @@
 """Every session there is, as each witness has it: our logs, events of hooks, agents' files, and copies of them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from agent_logger.catalog.discovery.agent_files import agent_sessions
-from agent_logger.catalog.discovery.archived import archived_sources
 from agent_logger.catalog.discovery.own_logs import folders_of_logs, hooked_sessions, logs_in
 from agent_logger.files.sources import Source, StampCache
 
@@ -16,9 +15,27 @@ def find_sources(home: Path, remembered: StampCache) -> Iterator[Source]:
     of_agents = list(agent_sessions(remembered))
     whole = [source for source in of_agents if not source.prompts_only]
     present = [(source.agent, source.name) for source in whole if not source.main_missing]
-    archived = list(archived_sources(home, present, remembered))
+    archived = list(_archived_sources(home, present, remembered))
     yield from whole
     yield from archived
     if typed := [source for source in of_agents if source.prompts_only]:
         excluded = remembered.passed_over.union((source.agent, source.name) for source in archived)
         yield from (source for source in typed if (source.agent, source.name) not in excluded)
+
+
+def _archived_sources(home: Path, present: Iterable[tuple[str | None, str]], cache: StampCache) -> Iterator[Source]:
+    """Find what we have kept of agents and they no longer have, each once. `present`: agents and names of what they
+    have."""
+    if not (home / "archive").is_dir():
+        return
+    from agent_logger.archive.layout import folders
+    from agent_logger.archive.sessions import archived_in
+
+    present = set(present)
+    for folder in folders(home):
+        present |= cache.passed_over
+        names = {name for agent, name in present if agent == folder.agent}
+        for session in archived_in(folder, cache, names):
+            if (folder.agent, session.id) not in present:
+                present.add((folder.agent, session.id))
+                yield session.source

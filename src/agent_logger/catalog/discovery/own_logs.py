@@ -31,9 +31,7 @@ def folders_of_logs(home: Path) -> Iterator[Path]:
         yield from (
             Path(entry.path)
             for entry in entries_in(str(folder))
-            if entry.is_dir(follow_symlinks=False)
-            and entry.name[0] != "."
-            and not entry.name.endswith(".bodies")
+            if entry.is_dir(follow_symlinks=False) and entry.name[0] != "." and not entry.name.endswith(".bodies")
         )
 
 
@@ -75,15 +73,14 @@ def _branch_of(name: str) -> tuple[str, int] | None:
 
 
 LONGEST_NUMBER = 10  # digits
-SEALED_MARK = "z"  # before the stamp of a sealed part
+SEALED_MARK = "z"  # the mark before the stamp of a sealed part
 
 
 def is_only_sealed(stamp: str, before: str) -> bool:
     """Whether a log is unchanged, except for parts that were sealed: these keep their time."""
     now, then = stamp.split(";"), before.split(";")
     return len(now) == len(then) and all(
-        stamp == old
-        or (stamp[:1] == SEALED_MARK != old[:1] and stamp.rpartition(":")[2] == old.rpartition(":")[2])
+        stamp == old or (stamp[:1] == SEALED_MARK != old[:1] and stamp.rpartition(":")[2] == old.rpartition(":")[2])
         for stamp, old in zip(now, then, strict=True)
     )
 

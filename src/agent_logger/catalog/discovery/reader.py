@@ -18,11 +18,14 @@ from agent_logger.agents.claude_code.transcript.responses import (
 from agent_logger.agents.claude_code.transcript.session import session_of as claude_session_of
 from agent_logger.agents.claude_code.transcript.subagents import agent_of
 from agent_logger.agents.deleted_sessions import session_in as session_typed_in
-from agent_logger.agents.registry import reader_of
+from agent_logger.agents.registry import readable_agent
 from agent_logger.agents.source_files import SourceFiles
+from agent_logger.catalog.discovery.sub_agents import below_its_starter
 from agent_logger.catalog.discovery.unidentified import own_name
-from agent_logger.catalog.ledger.rows import BIT, micros_of, time_of, tokens_of
+from agent_logger.catalog.ledger.rows import bits_of
 from agent_logger.catalog.ledger.session_responses import responses_of_session, totals_of_session
+from agent_logger.catalog.ledger.stored_responses import encode_responses
+from agent_logger.catalog.session_details import SessionDetails, details_of
 from agent_logger.errors import SourceError
 from agent_logger.files import foreign
 from agent_logger.files.follow import Position, Rest
@@ -34,26 +37,27 @@ from agent_logger.hooks.reader import agent_of as agent_hooked
 from agent_logger.hooks.reader import events_in, session_in
 from agent_logger.hooks.session import HookEvent
 from agent_logger.logs.reader import read_session, witness_of
-from agent_logger.model.prices import Tokens
-from agent_logger.model.responses import ModelResponse, ReportedTotal
-from agent_logger.model.session import MAIN, SIDE, Session, Usage, Witness
+from agent_logger.model.responses import ModelResponse, ReportedTotal, countable
+from agent_logger.model.session import MAIN, SIDE, Session, Witness
 
 NO_SESSION = "unattributed:"  # begins the name of what is not a session, but is in the ledger
 
 
 class ResponseBatch(NamedTuple):
-    """What a witness reports for the ledger."""
+    """The responses and facts that a witness reports for the ledger."""
 
     session: str
-    parent: str | None  # what it names as its parent: a session, or a log in the same folder
+    parent: str | None  # the parent that it names: a session, or a log in the same folder
     witnesses: int  # bits
     responses: list[ModelResponse]
     position: Position | None = None  # where to continue reading
-    data: bytes = b""  # the responses, packed
-    beginning: Beginning | None = None  # of the agent's own file
+    data: bytes = b""  # the responses, encoded
+    beginning: Beginning | None = None  # the beginning of the agent's own file
     totals: Sequence[ReportedTotal] = ()
-    summaries: Mapping[str, str] = {}  # of other sessions, by the line that they end at
-    is_rest: bool = False  # it was read incrementally: what it has beside responses is new
+    summaries: Mapping[str, str] = {}  # summaries of other sessions, by the last line that they cover
+    is_rest: bool = False  # whether it was read incrementally: then everything but the responses is new
+    # Details of the session as this witness has it, where all of it was read.
+    details: SessionDetails | None = None
 
 
 def session_of(source: Source, summaries: Mapping[str, str] | None = None) -> Session:
@@ -62,7 +66,7 @@ def session_of(source: Source, summaries: Mapping[str, str] | None = None) -> Se
         events = hook_events([source])
         return hook_session.session_of(hooked_session(source), agent_hooked(events), events)
     if source.agent is None:
-        return read_session(Path(source.path))
+        return below_its_starter(read_session(Path(source.path)))
     agent = _agent(source)
     if source.prompts_only:
         return session_typed_in(agent, Path(source.path), source.name)
@@ -74,9 +78,9 @@ def session_of(source: Source, summaries: Mapping[str, str] | None = None) -> Se
 def _agent(source: Source) -> Agent:
     """Return the source's agent. Raises `SourceError` if its files cannot be read: a newer version of ours may have
     noted it."""
-    agent = reader_of(source.agent)
+    agent = readable_agent(source.agent)
     if agent is None:
-        raise SourceError(f"{source.path}: there is no reader for files of {source.agent}")
+        raise SourceError(f"{source.path}: agent-logger cannot read files of {source.agent}")
     return agent
 
 
@@ -99,12 +103,12 @@ def read_batch(source: Source, before: ResponseBatch | None = None) -> ResponseB
     """Read all that was billed, continuing from what was read before where that is possible. Raises what `session_of`
     does."""
     batch = _batch(source, before)
-    responses = _in_their_projects(batch.responses)
+    responses = _in_their_projects(list(map(countable, batch.responses)))
     try:
-        data = packed(responses)
+        data = encode_responses(responses)
     except UnicodeEncodeError:  # halves of characters
-        responses = [_made_whole(response) for response in responses]
-        data = packed(responses)
+        responses = [_storable_response(response) for response in responses]
+        data = encode_responses(responses)
     name = _nameable(batch.session)
     totals = [_storable_total(total, name) for total in batch.totals]
     return batch._replace(session=name, responses=responses, data=data, totals=totals)
@@ -117,8 +121,7 @@ def _in_their_projects(responses: list[ModelResponse]) -> list[ModelResponse]:
         return responses
     replaced = ((response, *places[response.project, response.session]) for response in responses)
     return [
-        msgspec.structs.replace(response, project=project, session=session)
-        for response, project, session in replaced
+        msgspec.structs.replace(response, project=project, session=session) for response, project, session in replaced
     ]
 
 
@@ -133,11 +136,10 @@ def _storable_total(reported_total: ReportedTotal, session: str) -> ReportedTota
         for model in reported_total.total.models
     )
     ids = tuple(map(storable, reported_total.total.message_ids))
-    return ReportedTotal(
+    return msgspec.structs.replace(
+        reported_total,
         session=storable(session),
         project=project_of(reported_total.project) if reported_total.project else None,
-        agent=reported_total.agent,
-        family=reported_total.family,
         total=msgspec.structs.replace(reported_total.total, models=models, message_ids=ids),
     )
 
@@ -145,14 +147,14 @@ def _storable_total(reported_total: ReportedTotal, session: str) -> ReportedTota
 TEXTS = ("message_id", "request_id", "model", "tier", "session", "project", "agent", "thread")
 
 
-def _made_whole(response: ModelResponse) -> ModelResponse:
+def _storable_response(response: ModelResponse) -> ModelResponse:
     texts = {name: value for name in TEXTS if (value := getattr(response, name))}
     return msgspec.structs.replace(response, **{name: storable(value) for name, value in texts.items()})
 
 
 def _batch(source: Source, before: ResponseBatch | None) -> ResponseBatch:
     if source.is_of_hooks:
-        return ResponseBatch(hooked_session(source), None, BIT["hook"], [])
+        return ResponseBatch(hooked_session(source), None, bits_of({"hook"}), [])
     if source.is_of_no_session:
         return _batch_of_calls(Path(source.path))
     if source.agent is None:
@@ -163,23 +165,29 @@ def _batch(source: Source, before: ResponseBatch | None) -> ResponseBatch:
     if agent.reads_on:
         return _batch_read_on(source, before)
     files = agent.open_session(source)
-    responses = list(agent.responses_of(files))
+    responses, totals = agent.billed_of(files)
     # Even without an answer: a file's name may lack the whole id, and a resumed session may have a second file.
-    named = responses[0].session if responses else session_of(source).id or source.name
-    return ResponseBatch(named, agent.parent_of(files), BIT["transcript"], responses)
+    named = responses[0].session if responses else totals[0].session if totals else None
+    named = named or session_of(source).id or source.name
+    return ResponseBatch(named, agent.parent_of(files), bits_of({"transcript"}), responses, totals=totals)
 
 
 def _batch_of_log(path: Path) -> ResponseBatch:
     session = read_session(path, alone=True)
-    session = msgspec.structs.replace(session, id=own_name(session, path.stem) or session.id)
+    session = below_its_starter(msgspec.structs.replace(session, id=own_name(session, path.stem) or session.id))
     responses = list(responses_of_session(session))
-    witnesses: set[Witness] = {response.witness for response in responses} | session.witnesses
+    witnesses: frozenset[Witness] = session.witnesses.union(*(response.witnesses for response in responses))
     if not witnesses and (wrote := witness_of(path)):
-        witnesses = {wrote}
+        witnesses = frozenset({wrote})
     totals = list(totals_of_session(session))
     witnesses |= {total.total.witness for total in totals}
     return ResponseBatch(
-        session.id, session.parent, sum(BIT[witness] for witness in witnesses), responses, totals=totals
+        session.id,
+        session.parent,
+        bits_of(witnesses),
+        responses,
+        totals=totals,
+        details=None if session.parent else details_of(session),
     )
 
 
@@ -188,7 +196,10 @@ def _batch_of_calls(path: Path) -> ResponseBatch:
     name = f"{NO_SESSION}{hashed(str(path))}"
     responses = responses_of_session(read_session(path, alone=True))
     return ResponseBatch(
-        name, None, BIT["wire"], [msgspec.structs.replace(response, session=name) for response in responses]
+        name,
+        None,
+        bits_of({"wire"}),
+        [msgspec.structs.replace(response, session=name) for response in responses],
     )
 
 
@@ -205,9 +216,7 @@ def _batch_read_on(found_source: Source, before: ResponseBatch | None) -> Respon
     read = SourceFiles(main, source.others, source.text)
     goes_on = main_responses is not None and bool(rest.position.offset)
     beginning = before.beginning if before and goes_on else None
-    totals = (
-        [batch_total.total for batch_total in before.totals] if before and main_responses is not None else []
-    )
+    totals = [batch_total.total for batch_total in before.totals] if before and main_responses is not None else []
     responses = read_responses(read, main_responses or (), beginning, totals)
     if goes_on and (responses.must_reread or not may_read_on(responses.responses)):
         return _batch_read_on(found_source, None)
@@ -215,24 +224,21 @@ def _batch_read_on(found_source: Source, before: ResponseBatch | None) -> Respon
 
 
 def _batch_of_file(source: Source, read: SessionResponses) -> ResponseBatch:
-    name = _named(source, read.responses)
+    name = read.responses[0].session if read.responses else source.name
+    project = read.responses[0].project if read.responses else None
+    totals = [
+        ReportedTotal(session=name, project=project, agent=source.agent or "", family=FAMILY, total=total)
+        for total in read.totals
+    ]
     return ResponseBatch(
         name,
         read.beginning.forked_from,
-        BIT["transcript"],
+        bits_of({"transcript"}),
         read.responses,
         beginning=read.beginning,
-        totals=_totals(read, source.agent or "", name),
+        totals=totals,
         summaries=read.summaries,
     )
-
-
-def _totals(read: SessionResponses, agent: str, name: str) -> list[ReportedTotal]:
-    project = next((response.project for response in read.responses), None)
-    return [
-        ReportedTotal(session=name, project=project, agent=agent, family=FAMILY, total=total)
-        for total in read.totals
-    ]
 
 
 def _of_main(responses: list[ModelResponse], source: SourceFiles) -> list[ModelResponse] | None:
@@ -241,108 +247,3 @@ def _of_main(responses: list[ModelResponse], source: SourceFiles) -> list[ModelR
     agents = {f"agent:{agent_of(other.name)}" for other in source.others} | {SIDE}
     main = [response for response in responses if response.thread not in agents]
     return main if may_read_on(responses) and all(response.thread == MAIN for response in main) else None
-
-
-def _named(source: Source, responses: list[ModelResponse]) -> str:
-    return responses[0].session if responses else source.name
-
-
-# ---------------------------------------------------------------- kept
-
-
-class _Response(msgspec.Struct, array_like=True, gc=False):
-    """What differs between responses of one thread; the rest is stored once."""
-
-    message_id: str | None
-    request_id: str | None
-    model: str | None
-    tokens: Tokens | None
-    tier: str | None
-    at: int
-    final: bool
-    reported_cost_usd: float | None
-
-
-class _Thread(msgspec.Struct, array_like=True, gc=False):
-    family: str
-    session: str
-    project: str | None
-    agent: str
-    thread: str
-    witness: Witness
-    responses: list[_Response]
-
-
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(list[_Thread]).decode
-
-
-def packed(responses: list[ModelResponse]) -> bytes:
-    threads: list[_Thread] = []
-    last: tuple[object, ...] | None = None
-    for response in responses:
-        where = (
-            response.family,
-            response.session,
-            response.project,
-            response.agent,
-            response.thread,
-            response.witness,
-        )
-        if where != last:
-            threads.append(_Thread(*where, []))
-            last = where
-        threads[-1].responses.append(
-            _Response(
-                response.message_id,
-                response.request_id,
-                response.model,
-                tokens_of(response.usage),
-                response.tier,
-                micros_of(response.at),
-                response.final,
-                response.reported_cost_usd,
-            )
-        )
-    return _encode(threads)
-
-
-def unpacked(data: bytes) -> list[ModelResponse]:
-    return [
-        ModelResponse(
-            family=thread.family,
-            message_id=response.message_id,
-            request_id=response.request_id,
-            model=response.model,
-            usage=response.tokens
-            and Usage(
-                input_tokens=response.tokens[0],
-                output_tokens=response.tokens[1],
-                cache_read_tokens=response.tokens[2],
-                cache_write_tokens=response.tokens[3],
-                cache_write_1h_tokens=response.tokens[4],
-            ),
-            tier=response.tier,
-            at=time_of(response.at),
-            session=thread.session,
-            project=thread.project,
-            agent=thread.agent,
-            thread=thread.thread,
-            final=response.final,
-            reported_cost_usd=response.reported_cost_usd,
-            witness=thread.witness,
-        )
-        for thread in _decode(data)
-        for response in thread.responses
-    ]
-
-
-_decode_totals = msgspec.msgpack.Decoder(list[ReportedTotal]).decode
-
-
-def packed_totals(totals: Sequence[ReportedTotal]) -> bytes | None:
-    return _encode(totals) if totals else None
-
-
-def unpacked_totals(data: bytes | None) -> list[ReportedTotal]:
-    return _decode_totals(data) if data else []

@@ -1,6 +1,7 @@
 """Every session there is, found and not read yet: our own logs, the files of other agents, and the copies of what these
 have deleted."""
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from agent_logger.agents.claude_code.files import find
 from agent_logger.agents.claude_code.folders import claude_roots
 from agent_logger.catalog.discovery.agent_files import agent_sessions
 from agent_logger.catalog.discovery.all_sources import find_sources
+from agent_logger.catalog.discovery.below_folder import sessions_below
 from agent_logger.catalog.discovery.reader import hook_events, hooked_session, read_batch, session_of
 from agent_logger.catalog.joining.join import join
 from agent_logger.errors import SourceError
@@ -28,13 +30,13 @@ from agent_logger.model.session import Session
 class SessionLocation:
     """Where a session is, and its name there: the name of its log, or the client's id."""
 
-    agent: str | None  # whose file it is; none for a log of ours, which names its agent itself
+    agent: str | None  # the agent whose file it is; none for a log of ours, which names its agent
     path: Path
     name: str
     modified: float
     size: int
     read: Callable[[], Session]
-    responses: Callable[[], Iterator[ModelResponse]]  # what was billed, without the rest where that is faster
+    responses: Callable[[], Iterator[ModelResponse]]  # billed responses, without the rest where that is faster
     prompts_only: bool = False  # the path is that of the agent's history: the session's own file is gone
     is_of_hooks: bool = False  # the path stands for the files of one day
 
@@ -58,23 +60,28 @@ def places(home: Path) -> list[SessionLocation]:
     return _sorted(source for source in find_sources(home, StampCache()) if not source.is_of_no_session)
 
 
-def discover() -> list[SessionLocation]:
-    """Return the sessions that agents have on this machine, the one last written to first."""
-    return _sorted(agent_sessions(StampCache()))
+def discover(folder: str | os.PathLike[str] | None = None) -> list[SessionLocation]:
+    """Return the sessions that agents have on this machine, the one last written to first.
+
+    With a `folder`, return the sessions in the files below it instead, those of agents and ours, whatever the names of
+    the files: a copy of another machine's sessions, for example.
+    """
+    if folder is None:
+        return _sorted(agent_sessions(StampCache()))
+    return _sorted(sessions_below(Path(folder).expanduser().absolute()))
 
 
 def _sorted(there: Iterable[Source]) -> list[SessionLocation]:
     return sorted(map(place_of, there), key=lambda place: (-place.modified, str(place.path), place.name))
 
 
-def find_session(session_id: str, repo_root: Path | None = None) -> Path | None:
+def find_session(session_id: str, repo_root: str | os.PathLike[str] | None = None) -> Path | None:
     """Return the file of an agent's session, by the client's id: the one in the project folder first, else the newest.
 
     Returns None if there is none. Raises `ValueError` if it is not an id.
     """
-    if paths := files_of(session_id, repo_root):
-        return paths[0]
-    return None
+    root = Path(repo_root).expanduser() if repo_root is not None else None
+    return next(iter(files_of(session_id, root)), None)
 
 
 def files_of(session_id: str, repo_root: Path | None = None) -> list[Path]:
@@ -103,9 +110,8 @@ def _joined(sessions: list[Session], names: set[str]) -> Session | None:
     if not sessions:
         return None
     if any(not session.main_missing and not session.prompts_only for session in sessions):
-        sessions = [
-            session for session in sessions if not session.prompts_only
-        ]  # any other witness has the prompts, too
+        # Any other witness has the prompts, too.
+        sessions = [session for session in sessions if not session.prompts_only]
     whole = join(sessions)
     # A branch belongs to the session that it branched off in, and names the log.
     return replace(whole, parent=None) if whole.parent in names else whole
@@ -116,8 +122,4 @@ def _hooked(sessions: list[Session], names: set[str], hooks: Sequence[Source]) -
     events = hook_events(hooks)
     if whole := _joined([session for session in sessions if not session.prompts_only], names):
         return with_hooks(whole, events)
-    return (
-        hook_session(hooked_session(hooks[0]), agent_of(events), events)
-        if events
-        else _joined(sessions, names)
-    )
+    return hook_session(hooked_session(hooks[0]), agent_of(events), events) if events else _joined(sessions, names)

@@ -4,21 +4,24 @@ Gemini CLI and Qwen Code send no id, nor did Claude Code in its first months, wh
 Without this their sessions would be listed twice, and count twice.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from typing import TypeVar
 
 from agent_logger.agents.base import Agent
-from agent_logger.agents.claude_code.transcript.turns import is_unique
-from agent_logger.agents.registry import reader_of
+from agent_logger.agents.registry import AGENTS, readable_agent
+from agent_logger.agents.source_files import SourceFiles
 from agent_logger.catalog.discovery.agent_files import sessions_of
 from agent_logger.catalog.joining.match import said_in
-from agent_logger.catalog.joining.merge import utc
+from agent_logger.catalog.ledger.ledger import is_unique_id
 from agent_logger.errors import SourceError
 from agent_logger.files.sources import StampCache
+from agent_logger.model.responses import utc
 from agent_logger.model.session import SIDE, Session, Usage
 
 NEAR_SECONDS = 60.0  # a file may be begun before the first call, and ended after the last
 
+T = TypeVar("T")
 Utterance = tuple[tuple[str, ...], Usage | None]
 
 
@@ -27,12 +30,25 @@ def own_name(session: Session, log: str) -> str | None:
     if session.id != log or session.started is None:
         return None
     since = utc(session.started).timestamp() - NEAR_SECONDS
-    agent = reader_of(session.agent)
-    match agent and agent.wire.match_files_by:
+    names = {name for agent in _possible_agents(session.agent) if (name := _name_in(session, agent, since))}
+    return names.pop() if len(names) == 1 else None
+
+
+def _possible_agents(client: str | None) -> Iterator[Agent]:
+    """Yield the agent that made the calls; those that use the SDK, if the calls only name an SDK."""
+    if agent := readable_agent(client):
+        yield agent
+    elif client:
+        yield from (agent for agent in AGENTS if client in agent.wire.sdk_clients)
+
+
+def _name_in(session: Session, agent: Agent, since: float) -> str | None:
+    """Return the id of the session in the files of an agent."""
+    match agent.wire.match_files_by:
         case "response_ids":
-            return _name_by_ids(session, agent, since) if agent else None
-        case "words" if agent:
-            return name_among(session, _recent_sessions(agent, since))
+            return _name_by_ids(session, agent, since)
+        case "words":
+            return name_among(session, (other for _, other in _read_recent(agent, since, agent.session_of)))
     return None
 
 
@@ -71,17 +87,8 @@ def is_told_by(session: Session, other: Session) -> bool:
 
 def _stand_in(words: list[Utterance], others: Iterator[Utterance]) -> bool:
     """Whether all utterances are among the others, in order. The last may be missing: it is written down later."""
-    fitting_words = [entry for entry in words if _is_next(entry, others)]
-    return (
-        bool(fitting_words)
-        and fitting_words == words[: len(fitting_words)]
-        and len(words) - len(fitting_words) <= 1
-    )
-
-
-def _is_next(words: Utterance, others: Iterator[Utterance]) -> bool:
-    """Whether the words are among the others. Consumes what comes before them, too."""
-    return any(entry == words for entry in others)
+    fitting_words = [entry for entry in words if entry in others]  # consumes what comes before it, too
+    return bool(fitting_words) and fitting_words == words[: len(fitting_words)] and len(words) - len(fitting_words) <= 1
 
 
 def _utterances(session: Session) -> Iterator[Utterance]:
@@ -102,11 +109,12 @@ def _meet(one: Session, two: Session) -> bool:
     return begun - min(utc(one.ended), utc(two.ended)).timestamp() < NEAR_SECONDS
 
 
-def _recent_sessions(agent: Agent, since: float) -> Iterator[Session]:
+def _read_recent(agent: Agent, since: float, read: Callable[[SourceFiles], T]) -> Iterator[tuple[str, T]]:
+    """Read the agent's sessions that were written to since then, each with its name."""
     for source in sessions_of(agent, StampCache()):
         if source.modified > since:
             with suppress(SourceError, OSError):
-                yield agent.session_of(agent.open_session(source))
+                yield source.name, read(agent.open_session(source))
 
 
 # ---------------------------------------------------------------- by the ids of responses
@@ -118,18 +126,14 @@ def _name_by_ids(session: Session, agent: Agent, since: float) -> str | None:
     ids = {
         turn.message_id
         for turn in session.turns
-        if turn.message_id and turn.thread != SIDE and turn.complete and is_unique(turn.message_id)
+        if turn.message_id and turn.thread != SIDE and turn.complete and is_unique_id("", turn.message_id)
     }
+
+    def ids_in(files: SourceFiles) -> set[str]:
+        return {response.message_id for response in agent.responses_of(files) if response.message_id}
+
     return _least(
         (len(response_ids), name)
-        for name, response_ids in _responses_in_files(agent, since)
+        for name, response_ids in _read_recent(agent, since, ids_in)
         if ids & response_ids and len(ids - response_ids) <= (len(ids) > 1)
     )
-
-
-def _responses_in_files(agent: Agent, since: float) -> Iterator[tuple[str, set[str]]]:
-    for source in sessions_of(agent, StampCache()):
-        if source.modified > since:
-            with suppress(SourceError, OSError):
-                responses = agent.responses_of(agent.open_session(source))
-                yield source.name, {response.message_id for response in responses if response.message_id}

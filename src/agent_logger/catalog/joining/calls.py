@@ -8,8 +8,9 @@ from pathlib import Path
 import msgspec
 
 from agent_logger.files.parts import PartFile, part_of
+from agent_logger.logs.branches import lineage_of
 from agent_logger.logs.exchange_log import time_of
-from agent_logger.logs.reader import kind_of_log, lineage_of, read_log
+from agent_logger.logs.log_records import kind_of_log, read_log
 from agent_logger.logs.wire_log.requests import Changes, RequestView, asked_of, changes
 from agent_logger.model.records import Request, Response, WireStart
 from agent_logger.model.session import MAIN, SIDE, Usage
@@ -21,18 +22,18 @@ from agent_logger.providers.token_counts import usage_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WireCall:
-    """A request and its outcome."""
+    """A call that the proxy recorded, in short: a request and its outcome."""
 
-    call: str  # its id; of old logs, which have none, the log's name and the number
+    call: str  # the id; in old logs, which have none, the log's name and the number
     log: Path  # the first file of it
-    seq: int  # its number there
+    seq: int  # the number in its log
     thread: str
     kind: str | None  # main, subagent, compact, side, count_tokens, models, probe, other
     started: datetime | None
     method: str
     path: str
-    status: int | None = None  # none: no answer came, or none yet
-    ttfb_ms: float | None = None  # until the first byte of the answer
+    status: int | None = None  # none: there is no answer, or none yet
+    ttfb_ms: float | None = None  # time until the first byte of the answer
     total_ms: float | None = None
     request_bytes: int | None = None
     response_bytes: int | None = None
@@ -41,10 +42,17 @@ class WireCall:
     model: str | None = None
     usage: Usage | None = None
     complete: bool | None = None  # whether the answer has ended; none: it is in flight
-    error: str | None = None  # what the API sent in place of the rest of the answer
+    error: str | None = None  # the error that the API sent instead of the rest of the answer
     reason: str | None = None  # why the call ended abnormally, also if its answer has ended
     retry_of: int | None = None  # the number of the first attempt
     tokens_per_second: float | None = None
+
+    @property
+    def stream_seconds(self) -> float | None:
+        """How long the answer took from its first byte to its last."""
+        if self.ttfb_ms is None or self.total_ms is None:
+            return None
+        return max(0.0, self.total_ms - self.ttfb_ms) / 1000
 
 
 class CallDetail(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,7 +62,7 @@ class CallDetail(msgspec.Struct, frozen=True, kw_only=True):
     request: Request
     response: Response | None
     request_view: RequestView | None = msgspec.field(name="asked")  # none for a call that asked no model
-    changes: Changes | None  # against the call before in its thread; none for the first
+    changes: Changes | None  # against the call before in its thread, or another; none for the first
 
 
 def calls_of(logs: Iterable[Path]) -> list[WireCall]:
@@ -65,19 +73,17 @@ def calls_of(logs: Iterable[Path]) -> list[WireCall]:
         if kind_of_log(part.folder, part.name) == "wire":
             for name, last in lineage_of(part.folder, part.name):
                 log = PartFile(part.folder, name)
-                by_place |= {
-                    (call.log, call.seq): call for call in _calls(log) if last is None or call.seq <= last
-                }
+                by_place |= {(call.log, call.seq): call for call in _calls(log) if last is None or call.seq <= last}
     return sorted(by_place.values(), key=_time_key)
 
 
-def call_detail(calls: Sequence[WireCall], name: str) -> CallDetail | None:
-    """Return the call of this name, or the only one whose name begins so. None if there is none, or it was deleted
-    meanwhile."""
-    call = next((call for call in calls if call.call == name), None) or _call_beginning_with(calls, name)
+def call_detail(calls: Sequence[WireCall], name: str, since: str | None = None) -> CallDetail | None:
+    """Return the call of this name, or the only one whose name begins so, and what changed in it since the call before
+    in its thread, or since another. None if there is none, or it was deleted meanwhile."""
+    call = call_named(calls, name)
     if call is None:
         return None
-    before = _previous_call(calls, call)
+    before = call_named(calls, since) if since else _previous_call(calls, call)
     records = _records([one for one in (before, call) if one])
     records_of_call = records[call.log, call.seq]
     if records_of_call.request is None:
@@ -172,9 +178,7 @@ def _records(calls: Sequence[WireCall]) -> dict[tuple[Path, int], _Records]:
         records_by_path.setdefault(call.log, {})[call.seq] = _Records()
     for path, records in records_by_path.items():
         _read(path, records)
-    return {
-        (path, seq): record for path, records in records_by_path.items() for seq, record in records.items()
-    }
+    return {(path, seq): record for path, records in records_by_path.items() for seq, record in records.items()}
 
 
 def _read(path: Path, records: dict[int, _Records]) -> None:
@@ -190,6 +194,11 @@ def _read(path: Path, records: dict[int, _Records]) -> None:
                 records[response.seq].response = response
                 if response.seq == last:
                     return
+
+
+def call_named(calls: Sequence[WireCall], name: str) -> WireCall | None:
+    """Return the call of this name, or the only one whose name begins so."""
+    return next((call for call in calls if call.call == name), None) or _call_beginning_with(calls, name)
 
 
 def _call_beginning_with(calls: Sequence[WireCall], name: str) -> WireCall | None:

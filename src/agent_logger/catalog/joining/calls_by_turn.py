@@ -19,7 +19,8 @@ def calls_by_turn(session: Session, calls: Iterable[WireCall]) -> dict[int | Non
     own = {
         (wire_call.log, wire_call.seq): at
         for wire_call in calls
-        if wire_call.thread != SIDE and (at := _turn_of(wire_call, answers)) is not None
+        if wire_call.thread != SIDE
+        and (at := next((answers[key] for key in _keys_of(wire_call) if key in answers), None)) is not None
     }
     of_first = {
         (wire_call.log, wire_call.retry_of or wire_call.seq): own[wire_call.log, wire_call.seq]
@@ -42,22 +43,14 @@ def _answers(turns: Sequence[Turn]) -> Answers:
     """Map what identifies a turn to its place. Where there is no id, the time does: a turn's times are the wire's."""
     turn_by_key: dict[tuple[str, object], int] = {}
     for at, turn in enumerate(turns):
-        if "wire" in turn.witnesses:
-            for key in (
-                ("message", turn.message_id),
-                ("request", turn.request_id),
-                (turn.thread, turn.started),
-            ):
-                if key[1] is not None:
-                    turn_by_key.setdefault(key, at)
+        for key in _keys_of(turn) if "wire" in turn.witnesses else ():
+            turn_by_key.setdefault(key, at)
     return turn_by_key
 
 
-def _turn_of(call: WireCall, answers: Answers) -> int | None:
-    for key in (("message", call.message_id), ("request", call.request_id), (call.thread, call.started)):
-        if key[1] is not None and key in answers:
-            return answers[key]
-    return None
+def _keys_of(answer: Turn | WireCall) -> list[tuple[str, object]]:
+    keys = (("message", answer.message_id), ("request", answer.request_id), (answer.thread, answer.started))
+    return [key for key in keys if key[1] is not None]
 
 
 def _turn_at_time(call: WireCall, turns: Sequence[Turn]) -> int | None:

@@ -9,13 +9,15 @@ Nothing depends on the order of the given sessions, because they are ranked by t
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from msgspec.structs import replace
 
 from agent_logger.catalog.joining.match import Copy, Joined, Same, rank_of
-from agent_logger.catalog.joining.merge import KNOW_THE_END, agent_of, exchange_of, first, turn_of, utc
+from agent_logger.catalog.joining.merge import KNOW_THE_END, agent_of, exchange_of, first, turn_of
 from agent_logger.model.remainders import with_remainders
-from agent_logger.model.session import AGENT, Compaction, Exchange, Session, SubAgent, Turn
+from agent_logger.model.responses import utc
+from agent_logger.model.session import AGENT_PREFIX, Compaction, Exchange, Session, SubAgent, Turn
 
 
 def join(sessions: Sequence[Session]) -> Session:
@@ -40,8 +42,7 @@ def _drop_sums(sessions: list[Session]) -> list[Session]:
     ):
         return sessions
     return [
-        _drop_session_sums(session) if any(turn.is_sum for turn in session.turns) else session
-        for session in sessions
+        _drop_session_sums(session) if any(turn.is_sum for turn in session.turns) else session for session in sessions
     ]
 
 
@@ -75,9 +76,7 @@ def _drop_pieces(session: Session, responses: Sequence[float]) -> Session:
     usage. Where another witness saw the responses themselves, the pieces would repeat them."""
     if not any(map(_is_piece, session.turns)):
         return session
-    return replace(
-        session, exchanges=[_keep_responses(exchange, responses) for exchange in session.exchanges]
-    )
+    return replace(session, exchanges=[_keep_responses(exchange, responses) for exchange in session.exchanges])
 
 
 def _keep_responses(exchange: Exchange, responses: Sequence[float]) -> Exchange:
@@ -135,7 +134,7 @@ class _Joining:
         self._exchanges: list[_Exchange] = []
         self._aside: list[Joined] = []
         self._home: dict[Joined, list[Joined]] = {}  # the list that contains a turn
-        self._host: dict[int, _Exchange] = {}  # whose list that is
+        self._host: dict[int, _Exchange] = {}  # the exchange that has this list, by the id of the list
 
     def take(self, source: int, session: Session) -> None:
         copies = list(_copies(source, session))
@@ -151,9 +150,7 @@ class _Joining:
             if joined not in self._home:
                 self._put(joined, self._aside, len(self._aside))
 
-    def _take_exchange(
-        self, source: int, rank: int, exchange: Exchange, turns: Sequence[Joined], previous: int
-    ) -> int:
+    def _take_exchange(self, source: int, rank: int, exchange: Exchange, turns: Sequence[Joined], previous: int) -> int:
         at = self._existing(source, exchange, turns, previous)
         if at is None:
             at = self._place(source, exchange, previous)
@@ -167,9 +164,7 @@ class _Joining:
 
     # ------------------------------------------------------------ where an exchange belongs
 
-    def _existing(
-        self, source: int, exchange: Exchange, turns: Sequence[Joined], previous: int
-    ) -> int | None:
+    def _existing(self, source: int, exchange: Exchange, turns: Sequence[Joined], previous: int) -> int | None:
         """Return the exchange that has a turn of this one; else one after the last that has the same input, or none, at
         the time."""
         hosts = (self._host.get(id(self._home[joined])) for joined in turns if joined in self._home)
@@ -234,7 +229,12 @@ class _Joining:
             for source, session in enumerate(ranked)
             for total in session.totals
         ]
-        turns = {joined: _rename_thread(turn_of(joined), threads) for joined in self._home}
+        turns = {joined: turn_of(joined) for joined in self._home}
+        turns |= {
+            joined: replace(turn, thread=threads[turn.thread])
+            for joined, turn in turns.items()
+            if turn.thread in threads
+        }
         started = [utc(session.started) for session in ranked if session.started]
         ended = [utc(session.ended) for session in ranked if session.ended]
         joined = Session(
@@ -270,8 +270,9 @@ class _Joining:
         return with_remainders(joined, [times[id(turn)] for turn in joined.turns])
 
 
-def _span(joined: Joined) -> tuple[float | None, float | None]:
-    times = [copy.at for copy in joined.copies if copy.at is not None]
+def _span(joined: Joined) -> tuple[datetime | None, datetime | None]:
+    """Return the earliest and the latest time that a witness gives."""
+    times = [utc(time) for copy in joined.copies if (time := copy.turn.started or copy.turn.ended)]
     return (min(times), max(times)) if times else (None, None)
 
 
@@ -309,8 +310,14 @@ def _is_same(existing: _Exchange, exchange: Exchange) -> bool:
     """Whether two exchanges that share no turn are the same."""
     one, two = existing.user_input, exchange.user_input
     if one is not None and two is not None:
-        return "".join(one.split()) == "".join(two.split())
+        return _words_of(one) == _words_of(two)
     return any(_overlap(version, exchange) for _, _, version in existing.versions)
+
+
+def _words_of(text: str) -> str:
+    """Return a prompt without blanks, and without the quotes that some clients put around it."""
+    words = "".join(text.split())
+    return words[1:-1] if len(words) > 1 and words[0] == words[-1] == '"' else words
 
 
 def _overlap(one: Exchange, two: Exchange) -> bool:
@@ -328,9 +335,9 @@ def _threads(ranked: Iterable[Session], responses: Iterable[Joined]) -> Mapping[
     for session in ranked:
         for agent in session.agents:
             if agent.tool_use_id:
-                names.setdefault(f"{AGENT}{agent.tool_use_id}", agent.thread)
+                names.setdefault(f"{AGENT_PREFIX}{agent.tool_use_id}", agent.thread)
     for joined in responses:
-        turns = [copy.turn for copy in joined.copies if copy.turn.thread.startswith(AGENT)]
+        turns = [copy.turn for copy in joined.copies if copy.turn.thread.startswith(AGENT_PREFIX)]
         own = [version.thread for version in turns if version.witnesses & KNOW_THE_END]
         for turn in turns if own else ():
             if not turn.witnesses & KNOW_THE_END:
@@ -338,18 +345,11 @@ def _threads(ranked: Iterable[Session], responses: Iterable[Joined]) -> Mapping[
     return {name: own for name, own in names.items() if name != own}
 
 
-def _rename_thread(turn: Turn, threads: Mapping[str, str]) -> Turn:
-    return replace(turn, thread=threads[turn.thread]) if turn.thread in threads else turn
-
-
 def _compactions(ranked: Iterable[Session], threads: Mapping[str, str]) -> list[Compaction]:
     """Return the compactions of the first session that has any; times alone could not tell two compactions from two
     records of one."""
     compactions = next((session.compactions for session in ranked if session.compactions), ())
-    return [
-        replace(compaction, thread=threads.get(compaction.thread, compaction.thread))
-        for compaction in compactions
-    ]
+    return [replace(compaction, thread=threads.get(compaction.thread, compaction.thread)) for compaction in compactions]
 
 
 def _agents(ranked: Iterable[Session], threads: Mapping[str, str]) -> list[SubAgent]:

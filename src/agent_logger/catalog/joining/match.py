@@ -6,7 +6,6 @@ Where there is no such id: what was said and what was billed, in order; that is 
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from agent_logger.agents.registry import AGENTS
 from agent_logger.catalog.ledger.ledger import LONG_REQUEST_ID, is_unique_id
@@ -16,16 +15,15 @@ from agent_logger.model.prices import canonical
 from agent_logger.model.redaction import redactor
 from agent_logger.model.session import JoinedBy, Session, Turn, Witness
 
-T = TypeVar("T")
 LONG_TOOL_ID = 16  # characters; servers that count repeat shorter ones in every answer
-FAR_SECONDS = 3600.0  # what is further apart is not joined, unless an id says so
+FAR_SECONDS = 3600.0  # turns that are further apart are not joined, unless an id says so
 
-# From the witness that knows a conversation best. Its order and its words count.
+# Witnesses, from the one that knows a conversation best, whose order and words count.
 RANK: tuple[Witness, ...] = ("transcript", "sdk", "run", "wire", "hook")
 
 JOINED: tuple[JoinedBy, ...] = ("message id", "request id", "tool call", "order")  # the weakest last
 
-# In their files responses have ids that the client made.
+# Agents whose files have response ids that the client made.
 CLIENT_IDS = {agent.name for agent in AGENTS if agent.response_ids == "client"}
 
 
@@ -110,9 +108,7 @@ class Same:
 
     # ------------------------------------------------------------ without an id
 
-    def _pair(
-        self, copies: Sequence[Copy], joined_at: dict[int, Joined], key: Callable[[Copy], Hashable]
-    ) -> None:
+    def _pair(self, copies: Sequence[Copy], joined_at: dict[int, Joined], key: Callable[[Copy], Hashable]) -> None:
         left = [at for at in range(len(copies)) if at not in joined_at] if self._all else []
         keys = {at: name for at in left if (name := key(copies[at])) is not None}
         joined_by_key: dict[Hashable, list[Joined]] = {name: [] for name in keys.values()}
@@ -142,13 +138,10 @@ def _fits(joined: Joined, copy: Copy) -> bool:
     if one is not None and two is not None and abs(one - two) > FAR_SECONDS:
         return False
     words, others = _words(copy), [words for words in map(_words, joined.copies) if words]
-    return _agree({other.turn.usage for other in joined.copies}, copy.turn.usage) and (
+    usage, usages = copy.turn.usage, {other.turn.usage for other in joined.copies}
+    return (usage is None or usage in usages or usages == {None}) and (
         not words or not others or any(_may_match(other, words) for other in others)
     )
-
-
-def _agree(values: set[T | None], value: T | None) -> bool:
-    return value is None or value in values or values == {None}
 
 
 def _may_match(one: tuple[str, ...], two: tuple[str, ...]) -> bool:

@@ -6,23 +6,16 @@ those of the copy that has most of them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime
+from functools import reduce
 from typing import TypeVar
 
 from msgspec.structs import replace
 
 from agent_logger.catalog.joining.match import JOINED, RANK, Joined, said_in
-from agent_logger.catalog.ledger.rows import (
-    NEVER,
-    NOT_REPORTED,
-    LedgerEntry,
-    LedgerPlace,
-    RowKind,
-    merge,
-    tokens_of,
-)
+from agent_logger.catalog.ledger.rows import merge
 from agent_logger.messages.outcome import Failure
 from agent_logger.model.prices import priced
+from agent_logger.model.responses import ModelResponse, countable_usage, utc
 from agent_logger.model.session import Block, Difference, Exchange, SubAgent, Turn, Usage, Witness
 
 T = TypeVar("T")
@@ -35,10 +28,6 @@ def first(values: Iterable[T | None]) -> T | None:
     return next((value for value in values if value is not None), None)
 
 
-def utc(time: datetime) -> datetime:
-    return time if time.tzinfo else time.replace(tzinfo=UTC)
-
-
 # ---------------------------------------------------------------- turns
 
 
@@ -46,19 +35,19 @@ def turn_of(joined: Joined) -> Turn:
     turns = [copy.turn for copy in joined.copies]
     if all(turn == turns[0] for turn in turns):
         return turns[0]
-    billed = _ledger_entry(turns)
+    billed = _billed(turns)
     timed = [turn for turn in turns if "wire" in turn.witnesses] or turns
     fullest = _fullest(turns)
     turn = Turn(
         message_id=first(turn.message_id for turn in turns),
         request_id=first(turn.request_id for turn in turns),
         thread=turns[0].thread,
-        model=billed.kind.model or first(turn.model for turn in turns),
-        service_tier=billed.kind.tier or first(turn.service_tier for turn in turns),
+        model=billed.model or first(turn.model for turn in turns),
+        service_tier=billed.tier or first(turn.service_tier for turn in turns),
         stop_reason=first(turn.stop_reason for turn in turns),
         blocks=[*fullest.blocks, *_other_results(fullest, turns)],
-        usage=first(turn.usage for turn in turns if turn.usage and tokens_of(turn.usage) == billed.tokens),
-        unread_usage=billed.tokens is None and any(turn.unread_usage for turn in turns),
+        usage=billed.usage,
+        unread_usage=billed.usage is None and any(turn.unread_usage for turn in turns),
         started=first(turn.started for turn in timed) or first(turn.started for turn in turns),
         ended=first(turn.ended for turn in timed) or first(turn.ended for turn in turns),
         witnesses=frozenset().union(*(turn.witnesses for turn in turns)),
@@ -69,28 +58,27 @@ def turn_of(joined: Joined) -> Turn:
     return priced(replace(turn, differences=_differences(turn, turns)))
 
 
-def _ledger_entry(turns: Sequence[Turn]) -> LedgerEntry:
+def _billed(turns: Sequence[Turn]) -> ModelResponse:
     """Merge the copies as the ledger does."""
     knowing = [turn for turn in turns if turn.witnesses & KNOW_THE_END]
-    best: LedgerEntry | None = None
-    for turn in turns:
-        entry = _turn_entry(turn, final=turn.complete and (not knowing or turn in knowing))
-        best = merge(best, entry, 0) if best else entry
-    assert best
-    return best
+    copies = (_response(turn, final=turn.complete and (not knowing or turn in knowing)) for turn in turns)
+    return reduce(lambda best, copy: merge(best, copy, None), copies)
 
 
-def _turn_entry(turn: Turn, *, final: bool) -> LedgerEntry:
-    """Make an entry with only what decides between copies."""
-    return LedgerEntry(
-        turn.message_id,
-        RowKind("", turn.model, turn.service_tier),
-        LedgerPlace("", None, "", turn.thread),
-        tokens_of(turn.usage),
-        NEVER,
-        final,
-        NOT_REPORTED,
-        0,
+def _response(turn: Turn, *, final: bool) -> ModelResponse:
+    """Make a response with only what decides between copies."""
+    return ModelResponse(
+        family="",
+        message_id=turn.message_id,
+        model=turn.model,
+        usage=countable_usage(turn.usage),
+        tier=turn.service_tier,
+        at=None,
+        session="",
+        project=None,
+        agent="",
+        thread=turn.thread,
+        final=final,
     )
 
 
@@ -154,11 +142,7 @@ def _texts_differ(one: Turn, two: Turn) -> bool:
 
 def _comparable_usage(usage: Usage, joined: Usage) -> Usage:
     """Fill in how long the cache was written for, which not every witness knows."""
-    return (
-        usage
-        if usage.cache_write_1h_tokens
-        else replace(usage, cache_write_1h_tokens=joined.cache_write_1h_tokens)
-    )
+    return usage if usage.cache_write_1h_tokens else replace(usage, cache_write_1h_tokens=joined.cache_write_1h_tokens)
 
 
 # ---------------------------------------------------------------- exchanges
@@ -169,14 +153,10 @@ def exchange_of(versions: Sequence[tuple[int, Exchange]], turns: Sequence[Turn],
     them = [exchange for _, exchange in versions]
     complete, reason = _ending(versions)
     started = [
-        utc(time)
-        for time in (first(exchange.started for exchange in them), *(turn.started for turn in turns))
-        if time
+        utc(time) for time in (first(exchange.started for exchange in them), *(turn.started for turn in turns)) if time
     ]
     ended = [
-        utc(time)
-        for time in (first(exchange.ended for exchange in them), *(turn.ended for turn in turns))
-        if time
+        utc(time) for time in (first(exchange.ended for exchange in them), *(turn.ended for turn in turns)) if time
     ]
     return Exchange(
         number=number,
@@ -194,15 +174,23 @@ def exchange_of(versions: Sequence[tuple[int, Exchange]], turns: Sequence[Turn],
 
 def _ending(versions: Sequence[tuple[int, Exchange]]) -> tuple[bool, str | None]:
     """Return the end that the first version has which saw one. Only the client's own result says that a limit was
-    reached."""
-    ranked = [(rank, exchange) for rank, exchange in versions if exchange.end_reason not in NO_END] or list(
-        versions
-    )
+    reached, and only its exit that the run failed although the conversation looks whole."""
+    ranked = [(rank, exchange) for rank, exchange in versions if exchange.end_reason not in NO_END] or list(versions)
     if limited := next((exchange for _, exchange in ranked if exchange.end_reason in LIMITS), None):
         return limited.complete, limited.end_reason
     knowing = [exchange for rank, exchange in ranked if RANK[rank:][:1] not in (("sdk",), ("run",))]
     best = next(iter(knowing or [exchange for _, exchange in ranked]))
+    if best.complete:
+        best = next((exchange for _, exchange in ranked if _is_failed_run(exchange)), best)
     return best.complete, best.end_reason
+
+
+def _is_failed_run(exchange: Exchange) -> bool:
+    """Whether a run of one prompt says that it failed: by its result, or by its exit if it has none. The exit of an
+    agent in a terminal, of which no input is known, says nothing about a single exchange."""
+    reason = exchange.end_reason or ""
+    is_failure = reason in set(Failure) or reason.startswith(("exit code ", "signal "))
+    return is_failure and not exchange.complete and exchange.user_input is not None
 
 
 # ---------------------------------------------------------------- sub-agents

@@ -1,4 +1,4 @@
-"""What a fork inherits: it counts in the sessions that had it first."""
+"""The history that a fork inherits. It counts in the sessions that had it first."""
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +12,7 @@ from agent_logger.catalog.ledger.session_responses import responses_of_session
 from agent_logger.catalog.ledger.totals import total_of
 from agent_logger.model.session import Exchange, Inherited, Session, Turn
 
-ResponseKey = str | int  # what identifies a response: its id, else its time in microseconds
+ResponseKey = str | int  # the identity of a response: its id, else its time in microseconds
 
 
 def mark_inherited(database: sqlite3.Connection, name: str, session: Session) -> Session:
@@ -25,11 +25,7 @@ def mark_inherited(database: sqlite3.Connection, name: str, session: Session) ->
     (relatives,) = database.execute(
         "SELECT count(*) FROM sessions WHERE family = ? AND id <> ?", (family, name)
     ).fetchone()
-    return (
-        _mark_turns(session, _counting_sessions(database, name, family, session.turns))
-        if relatives
-        else session
-    )
+    return _mark_turns(session, _counting_sessions(database, name, family, session.turns)) if relatives else session
 
 
 class _LedgerPosition(NamedTuple):
@@ -40,17 +36,13 @@ class _LedgerPosition(NamedTuple):
     place: int
 
 
-def _counting_sessions(
-    database: sqlite3.Connection, name: str, family: str, turns: Sequence[Turn]
-) -> list[str | None]:
+def _counting_sessions(database: sqlite3.Connection, name: str, family: str, turns: Sequence[Turn]) -> list[str | None]:
     """Return for each turn the other session of the family that it counts in; None: it counts in its own."""
-    keys = {key for turn in turns if (key := _response_key(turn)) is not None}
+    keys = {key for turn in turns for key in _response_keys(turn)}
     rows = database.execute(_FAMILY_RESPONSES, (family, json_list(keys)))
     counted: dict[ResponseKey, list[_LedgerPosition]] = {}
     for message_id, at, session, place in rows:
-        counted.setdefault(at if message_id is None else message_id, []).append(
-            _LedgerPosition(at, session, place)
-        )
+        counted.setdefault(at if message_id is None else message_id, []).append(_LedgerPosition(at, session, place))
     return [_counting_session(turn, name, counted) for turn in turns]
 
 
@@ -61,26 +53,22 @@ _FAMILY_RESPONSES = """
 """
 
 
-def _counting_session(
-    turn: Turn, name: str, counted: Mapping[ResponseKey, Sequence[_LedgerPosition]]
-) -> str | None:
+def _counting_session(turn: Turn, name: str, counted: Mapping[ResponseKey, Sequence[_LedgerPosition]]) -> str | None:
     """Return the other session that a turn counts in. A server may reuse an id: then the response with the same time is
     the same, else that of the session which comes first in the family."""
-    key = _response_key(turn)
-    rows = [] if key is None else counted.get(key, [])
+    rows = next((rows for key in _response_keys(turn) if (rows := counted.get(key))), [])
     rows = [row for row in rows if row.at == _time(turn)] or rows
     if any(row.session == name for row in rows):
         return None
     return min(rows, key=lambda row: row.place).session if rows else None
 
 
-def _response_key(turn: Turn) -> ResponseKey | None:
+def _response_keys(turn: Turn) -> Sequence[ResponseKey]:
+    """Return what may identify the response in the ledger, the best first. An id that the client made is not there."""
     if not turn.is_billed:
-        return None
-    if turn.message_id:
-        return turn.message_id
+        return ()
     at = _time(turn)
-    return None if at == NEVER else at
+    return (*filter(None, (turn.message_id,)), *(() if at == NEVER else (at,)))
 
 
 def _time(turn: Turn) -> int:
@@ -123,16 +111,11 @@ def _inherited(session: Session, turns: Sequence[Turn]) -> Inherited:
     """Sum up the inherited turns. An exchange is inherited if it has no turns of its own, up to the last that has turns
     of another session."""
     copied = [
-        bool(exchange.turns) and all(turn.counted_in for turn in exchange.turns)
-        for exchange in session.exchanges
+        bool(exchange.turns) and all(turn.counted_in for turn in exchange.turns) for exchange in session.exchanges
     ]
     last = max((at for at, is_copy in enumerate(copied) if is_copy), default=-1)
-    before = [
-        exchange
-        for exchange in session.exchanges[: last + 1]
-        if all(turn.counted_in for turn in exchange.turns)
-    ]
-    # Without the session's totals: they cover its own exchanges, and do not replace the sums of inherited ones.
+    before = [exchange for exchange in session.exchanges[: last + 1] if all(turn.counted_in for turn in exchange.turns)]
+    # The session's totals are left out: they cover its own exchanges, and do not replace the sums of inherited ones.
     billed = total_of(responses_of_session(replace(session, exchanges=(), side_turns=turns, totals=())))
     return Inherited(
         exchanges=len(before),

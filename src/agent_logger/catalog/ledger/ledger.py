@@ -22,259 +22,174 @@ number of portions. So a choice between copies depends on their content, never o
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
-from typing import Literal
 
-import msgspec
+from msgspec.structs import replace
 
 from agent_logger.catalog.ledger.ordering import same_by_order
-from agent_logger.catalog.ledger.rows import (
-    BIT,
-    NEVER,
-    NO_PLACES,
-    NOT_REPORTED,
-    WITNESS_SETS,
-    LedgerEntry,
-    LedgerPlace,
-    RowKind,
-    Rows,
-    merge,
-    micros_of,
-    time_of,
-    tokens_of,
+from agent_logger.catalog.ledger.rows import NEVER, NO_PLACES, LedgerPlace, LedgerRow, merge, micros_of, place_of
+from agent_logger.model.not_itemised import Stretch, remainders
+from agent_logger.model.prices import NO_USAGE, nano_usd
+from agent_logger.model.responses import (
+    ModelResponse,
+    ReportedTotal,
+    ResponseMatch,
+    countable,
+    countable_usage,
 )
-from agent_logger.model.not_itemised import SeenResponse, Stretch, remainders
-from agent_logger.model.prices import NO_USAGE, Tokens, nano_usd, price_date
-from agent_logger.model.responses import ModelResponse, ReportedTotal
-from agent_logger.model.session import MAIN, SYNTHETIC, Cost, Usage, Witness
+from agent_logger.model.session import MAIN, SYNTHETIC, Witness
 
 NOBODY = ("", "unknown")
 
-JoinedBy = Literal["message id", "request id", "time", "order", "result"]
-JOINED_BY: tuple[JoinedBy | None, ...] = (None, "message id", "request id", "time", "order", "result")
-MESSAGE_ID, REQUEST_ID, TIME, ORDER, RESULT = range(1, 6)
-
-# With 16 or more characters after the vendor's prefix: local servers have shorter ids, and count.
+# Ids that no two responses share have 16 or more characters after the vendor's prefix. Shorter ids may be counters of
+# local servers. Claude Code's reader accepts more forms (`is_unique`), because it joins no money by them.
 UNIQUE_ID = re.compile(
     r"msg_(?:[a-z]+_)?[A-Za-z0-9-]{16,}"  # Anthropic; `msg_bdrk_…`, `msg_vrtx_…` through its resellers
     r"|chatcmpl-[A-Za-z0-9-]{16,}"
     r"|resp_[A-Za-z0-9-]{16,}"
     r"|gen-\d+-[A-Za-z0-9]{16,}"  # OpenRouter
 )
-# This id has no prefix, and is shorter than a UUID, which would be the client's.
+# Gemini's ids have no prefix, and are shorter than UUIDs, which a client would have made.
 GEMINI_ID = re.compile(r"[A-Za-z0-9_-]{20,32}")
 LONG_REQUEST_ID = 8  # characters; a shorter one is a counter
-LONG_AGO, FAR_OFF = 1971, 9980  # years; times outside have no time in the ledger
-
-
-class LedgerRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A response. A Struct with plain numbers, because a total makes a million of them."""
-
-    family: str
-    message_id: str | None
-    model: str | None
-    tier: str | None
-    tokens: Tokens | None
-    nano_usd: int | str  # or the reason why it is unknown
-    reported_cost_usd: float | None
-    at: datetime | None
-    session: str
-    project: str | None
-    agent: str
-    thread: str
-    witnesses: frozenset[Witness]
-    copies: int  # how many times it was reported
-    joined_by: JoinedBy | None
-    partial: bool  # cut, or seen by a witness that does not see the end; `usage` is as much as was reported
-
-    @property
-    def usage(self) -> Usage | None:
-        if self.tokens is None:
-            return None
-        given, output, read, write, hour = self.tokens
-        return Usage(
-            input_tokens=given,
-            output_tokens=output,
-            cache_read_tokens=read,
-            cache_write_tokens=write,
-            cache_write_1h_tokens=hour,
-        )
-
-    @property
-    def cost(self) -> Cost:
-        if isinstance(self.nano_usd, str):
-            return Cost(nano_usd=None, reason=self.nano_usd)
-        return Cost(nano_usd=self.nano_usd, price_date=price_date())
-
-    @property
-    def why(self) -> str:
-        """Return why this row counts, and counts once."""
-        if self.joined_by == "result":
-            return self._why_not_itemised
-        sources = ", ".join(sorted(self.witnesses))
-        if self.joined_by is None:
-            sighting = f"seen once ({sources})"
-        else:
-            sighting = f"seen by {self.copies} sources ({sources}), matched by {REASONS[self.joined_by]}"
-        if self.partial and self.tokens is None:
-            whole = "cut off before its usage, counted as unknown"
-        else:
-            whole = "cut off, counted as far as it came" if self.partial else "counted once"
-        unpriced = f"; cost unknown: {self.nano_usd}" if isinstance(self.nano_usd, str) else ""
-        return f"{sighting}; {whole}{unpriced}"
-
-    @property
-    def is_response(self) -> bool:
-        """Whether this is a response, and not what a client counts beyond all known responses."""
-        return self.copies > 0
-
-    @property
-    def _why_not_itemised(self) -> str:
-        witnesses = ", ".join(sorted(self.witnesses))
-        if self.tokens is None and self.is_response:
-            return f"a request whose answer was not recorded ({witnesses}); counted as unknown"
-        by = f"the client's own total ({witnesses})"
-        if self.tokens is None:
-            return f"not itemised: {by} holds an earlier history, so the amount is unknown"
-        what = "has more than all known responses" if not self.is_response else "is all there is"
-        unpriced = f"; cost unknown: {self.nano_usd}" if isinstance(self.nano_usd, str) else ""
-        return f"not itemised: {by} {what}; counted{unpriced}"
-
-
-REASONS: dict[JoinedBy, str] = {
-    "message id": "message id",
-    "request id": "message and request id",
-    "time": "the same time in another session",
-    "order": "session, model, tokens and order",
-    "result": "the client's total",
-}
 
 
 class Ledger:
     """Collects responses. `places`: the order of sessions that have responses in common, parents before forks."""
 
     def __init__(self, places: Mapping[str, int] = NO_PLACES) -> None:
-        self._rows = Rows()
+        self._merged_responses: list[ModelResponse] = []
+        self._places: set[LedgerPlace] = set()  # those of all copies, not only of the first
         self._family = places
-        self._rows_by_key: dict[str, int] = {}  # by the key that identifies a response
-        self._by_time: dict[
-            int, int
-        ] = {}  # by the hash of the content: the texts would take more than the rows
-        self._forks: dict[int, set[str]] = {}  # rows identified by time that are in several sessions
-        self._again: dict[tuple[int, str], int] = {}  # how often one session repeats the same
-        self._witness_bits: dict[str, int] = {}  # by session: the bits of its witnesses
+        self._numbers_by_key: dict[str, int] = {}  # the key identifies a response
+        # The key is the hash of the content: the texts would take more memory than the responses.
+        self._by_time: dict[int, int] = {}
+        self._forks: dict[int, set[str]] = {}  # sessions of responses that were identified by time, if several
+        self._again: dict[tuple[int, str], int] = {}  # how often a session repeats a content
+        self._witnesses: dict[str, frozenset[Witness]] = {}  # witnesses by session
         self._totals: list[ReportedTotal] = []
 
     def add(self, responses: Iterable[ModelResponse]) -> None:
         for response in responses:
             if response.model != SYNTHETIC:  # no model was called
-                self._add(response, self._rows.entry(response))
+                self._add(countable(response))
 
     def add_totals(self, totals: Iterable[ReportedTotal]) -> None:
         for total in totals:
             self._totals.append(total)
-            self._rows.place((total.session, total.project, total.agent, MAIN))
+            self._places.add(LedgerPlace(total.session, total.project, total.agent, MAIN))
 
-    def rows(self) -> Iterator[LedgerRow]:
-        """Yield the rows in no particular order."""
-        places = self.places()
-        return (_row(entry, places[entry.place]) for entry in self.entries())
+    def rows(self, session_of: Callable[[ModelResponse], str] | None = None) -> Iterator[LedgerRow]:
+        """Yield the rows in no particular order. `session_of`: which session a response counts in, where that is known
+        better than by its time."""
+        facts = _PlaceFacts(self._places)
+        for response in self._responses(session_of or (lambda response: response.session)):
+            place = facts.complete(response)
+            if session_of and response.joined_by != "result":
+                place = place._replace(session=session_of(response))
+            yield _row(response, place)
 
-    def places(self) -> dict[LedgerPlace, LedgerPlace]:
-        """Return the places of all entries, each completed with what other witnesses of its session know."""
-        facts = _PlaceFacts(self._rows.places)
-        return {place: facts.complete(place) for place in self._rows.places}
-
-    def entries(self, session_of: Callable[[LedgerEntry], str] | None = None) -> Iterator[LedgerEntry]:
-        """Yield the rows as they are stored. What `order` joins, and what is not itemised, is found now, because it
-        needs all rows. `session_of`: which session a response counts in, where that is known better than by its
-        time."""
+    def _responses(self, session_of: Callable[[ModelResponse], str]) -> Iterator[ModelResponse]:
+        """Yield the merged responses. What `order` joins, and what is not itemised, is found now, because it needs all
+        of them."""
         if not self._totals:
-            yield from self._responses()
+            yield from self._itemised()
             return
-        gathered = list(self._responses())
-        yield from gathered
-        yield from self._not_itemised(gathered, session_of or (lambda entry: entry.place.session))
+        itemised = list(self._itemised())
+        yield from itemised
+        yield from self._not_itemised(itemised, session_of)
 
     def _not_itemised(
-        self, entries: Sequence[LedgerEntry], session_of: Callable[[LedgerEntry], str]
-    ) -> Iterator[LedgerEntry]:
+        self, responses: Sequence[ModelResponse], session_of: Callable[[ModelResponse], str]
+    ) -> Iterator[ModelResponse]:
         by = {Stretch(total.session, total.total): total for total in self._totals}
-        for row in remainders(by, (_response_of(entry, session_of(entry)) for entry in entries)):
+        places = ((response, session_of(response)) for response in responses)
+        placed = [
+            response if response.session == session else replace(response, session=session)
+            for response, session in places
+        ]
+        for row in remainders(by, placed):
             total = by[row.stretch]
-            yield LedgerEntry(
-                message_id=None,
-                kind=RowKind(total.family, row.model, None),
-                place=self._rows.place((total.session, total.project, total.agent, MAIN)),
-                tokens=tokens_of(row.usage),
-                at=micros_of(total.total.ended or total.total.started),
-                final=True,
-                reported=NOT_REPORTED,
-                witnesses=BIT[total.total.witness],
+            remainder = ModelResponse(
+                family=total.family,
+                model=row.model,
+                usage=countable_usage(row.usage),
+                at=total.total.ended or total.total.started,
+                session=total.session,
+                project=total.project,
+                agent=total.agent,
+                thread=MAIN,
+                witnesses=frozenset({total.total.witness}),
                 copies=int(row.is_sum),
-                joined=RESULT,
+                joined_by="result",
             )
+            yield countable(remainder)
 
-    def _responses(self) -> Iterator[LedgerEntry]:
-        several = {session for session, bits in self._witness_bits.items() if bits & (bits - 1)}
-        others = same_by_order(self._rows_of(several)) if several else {}
+    def _itemised(self) -> Iterator[ModelResponse]:
+        several = {session for session, witnesses in self._witnesses.items() if len(witnesses) > 1}
+        others = same_by_order(self._numbered(several)) if several else {}
         taken = {other for rows in others.values() for other in rows}
-        for number, entry in enumerate(self._rows.all):
+        for number, response in enumerate(self._merged_responses):
             if number not in taken:
                 for other in others.get(number, ()):
-                    entry = merge(entry, self._rows.all[other], ORDER, self._family)
-                yield entry
+                    response = merge(response, self._merged_responses[other], "order", self._family)
+                yield response
 
-    def _rows_of(self, sessions: set[str]) -> Iterator[tuple[int, LedgerEntry, bool]]:
-        """Yield the rows of sessions, each with whether its id is unique."""
-        for number, entry in enumerate(self._rows.all):
-            if entry.place.session in sessions:
-                yield (
-                    number,
-                    entry,
-                    bool(entry.message_id and is_unique_id(entry.kind.family, entry.message_id)),
-                )
+    def _numbered(self, sessions: set[str]) -> Iterator[tuple[int, ModelResponse, bool]]:
+        """Yield the responses of sessions, each with its number and whether its id is unique."""
+        for number, response in enumerate(self._merged_responses):
+            if response.session in sessions:
+                message_id = response.message_id
+                yield number, response, bool(message_id and is_unique_id(response.family, message_id))
 
     # ------------------------------------------------------------ adding
 
-    def _add(self, response: ModelResponse, entry: LedgerEntry) -> None:
+    def _add(self, response: ModelResponse) -> None:
         session = response.session
-        self._witness_bits[session] = self._witness_bits.get(session, 0) | entry.witnesses
+        if (place := place_of(response)) not in self._places:
+            self._places.add(place)
+        witnesses = self._witnesses.get(session, frozenset())
+        if not response.witnesses <= witnesses:
+            self._witnesses[session] = witnesses | response.witnesses
         if key := _key_of(response):
-            self._put(*key, entry)
-        elif entry.at == NEVER:
-            self._rows.append(entry)  # nothing distinguishes it from others, or makes it a copy
+            self._put(*key, response)
+        elif response.at is None:
+            self._append(response)  # nothing distinguishes it from others, or makes it a copy
         else:
-            self._put_by_time(entry)
+            self._put_by_time(response)
 
-    def _put(self, key: str, joined: int, entry: LedgerEntry) -> None:
-        row = self._rows_by_key.get(key)
+    def _append(self, response: ModelResponse) -> int:
+        """Add a response. Returns its number."""
+        self._merged_responses.append(response)
+        return len(self._merged_responses) - 1
+
+    def _put(self, key: str, match: ResponseMatch, response: ModelResponse) -> None:
+        row = self._numbers_by_key.get(key)
         if row is None:
-            self._rows_by_key[key] = self._rows.append(entry)
+            self._numbers_by_key[key] = self._append(response)
         else:
-            self._rows.all[row] = merge(self._rows.all[row], entry, joined, self._family)
+            self._merged_responses[row] = merge(self._merged_responses[row], response, match, self._family)
 
-    def _put_by_time(self, entry: LedgerEntry) -> None:
-        """Add an entry without an id. One that differs only in the session is a copy; in the same session it is another
-        call."""
-        facts = _content_of(entry)
-        key = hash(facts)
+    def _put_by_time(self, response: ModelResponse) -> None:
+        """Add a response without an id. One that differs only in the session is a copy; in the same session it is
+        another call."""
+        content = _content_of(response)
+        key = hash(content)
         row = self._by_time.get(key)
-        if row is not None and entry.place.session in self._sessions(row):
-            again = self._again.get((key, entry.place.session), 0) + 1
-            self._again[key, entry.place.session] = again
+        if row is not None and response.session in self._sessions(row):
+            again = self._again.get((key, response.session), 0) + 1
+            self._again[key, response.session] = again
             key = hash((key, again))
             row = self._by_time.get(key)
         if row is None:
-            self._by_time[key] = self._rows.append(entry)
-        elif _content_of(other := self._rows.all[row]) == facts:
-            self._forks[row] = self._sessions(row) | {entry.place.session}
-            self._rows.all[row] = merge(other, entry, TIME, self._family)
+            self._by_time[key] = self._append(response)
+        elif _content_of(other := self._merged_responses[row]) == content:
+            self._forks[row] = self._sessions(row) | {response.session}
+            self._merged_responses[row] = merge(other, response, "time", self._family)
         else:
-            self._rows.append(entry)  # two hashes collided, which is next to impossible
+            self._append(response)  # two hashes collided, which is next to impossible
 
     def _sessions(self, row: int) -> set[str]:
-        return self._forks.get(row) or {self._rows.all[row].place.session}
+        return self._forks.get(row) or {self._merged_responses[row].session}
 
 
 def shared_key(response: ModelResponse) -> str | None:
@@ -286,26 +201,12 @@ def shared_key(response: ModelResponse) -> str | None:
     return None if at == NEVER else f"@{at}"
 
 
-def have_unique_ids(responses: Sequence[ModelResponse]) -> bool:
-    """Whether these make as many rows, unchanged, as they do in a session's file with unique ids."""
-    ids = {
-        response.message_id
-        for response in responses
-        if response.message_id and is_unique_id(response.family, response.message_id)
-    }
-    witnesses = {response.witness for response in responses}
-    years = {response.at.year for response in responses if response.at} or {LONG_AGO}
-    return (
-        len(ids) == len(responses) and len(witnesses) <= 1 and LONG_AGO <= min(years) <= max(years) < FAR_OFF
-    )
-
-
-def _key_of(response: ModelResponse) -> tuple[str, int] | None:
+def _key_of(response: ModelResponse) -> tuple[str, ResponseMatch] | None:
     message_id, request_id = response.message_id, response.request_id
     if message_id and is_unique_id(response.family, message_id):
-        return message_id, MESSAGE_ID
+        return message_id, "message id"
     if request_id and len(request_id) >= LONG_REQUEST_ID:
-        return f"{message_id}\0{request_id}", REQUEST_ID
+        return f"{message_id}\0{request_id}", "request id"
     return None
 
 
@@ -316,22 +217,26 @@ def is_unique_id(family: str, message_id: str) -> bool:
     return family == "gemini" and GEMINI_ID.fullmatch(message_id) is not None
 
 
-def _content_of(entry: LedgerEntry) -> tuple[object, ...]:
+def _content_of(response: ModelResponse) -> tuple[object, ...]:
     """Return everything but the session."""
     return (
-        entry.message_id,
-        entry.kind,
-        entry.place[1:],
-        entry.at,
-        entry.tokens,
-        entry.final,
-        entry.reported,
-        entry.witnesses,
+        response.message_id,
+        response.family,
+        response.model,
+        response.tier,
+        response.project,
+        response.agent,
+        response.thread,
+        response.at,
+        response.tokens,
+        response.final,
+        response.reported_cost_usd,
+        response.witnesses,
     )
 
 
 class _PlaceFacts:
-    """What some witnesses of a session know, and others do not."""
+    """The facts about a session that some of its witnesses know, and others do not."""
 
     def __init__(self, places: Iterable[LedgerPlace]) -> None:
         self.projects: dict[str, str] = {}
@@ -342,60 +247,39 @@ class _PlaceFacts:
             if agent not in NOBODY:
                 self.agents[session] = min(self.agents.get(session, agent), agent)
 
-    def complete(self, place: LedgerPlace) -> LedgerPlace:
-        session, project, agent, thread = place
+    def complete(self, response: ModelResponse) -> LedgerPlace:
+        session, project, agent, thread = place_of(response)
         name = self.agents.get(session, agent) if agent in NOBODY else agent
         return LedgerPlace(session, project or self.projects.get(session), name, thread)
 
 
-def _response_of(entry: LedgerEntry, session: str) -> SeenResponse:
-    first, last = entry.at, max(entry.at, entry.last_at)
-    return SeenResponse(
-        message_id=entry.message_id,
-        session=session,
-        thread=entry.place.thread,
-        model=entry.kind.model,
-        tokens=entry.tokens,
-        first=None if first == NEVER else first / 1e6,
-        last=None if last == NEVER else last / 1e6,
-        is_final=entry.final,
-        witnesses=WITNESS_SETS[entry.witnesses],
-    )
-
-
-def nano_usd_of(entry: LedgerEntry) -> int | str:
-    """Return what the response cost, or why that is not known."""
-    _, model, tier = entry.kind
-    if entry.tokens is None:
-        return NO_USAGE
-    return nano_usd(entry.tokens, model, time_of(entry.at), tier, is_sum=entry.joined == RESULT)
-
-
-def reported_usd_of(entry: LedgerEntry) -> float | None:
-    return None if entry.reported == NOT_REPORTED else entry.reported
-
-
-def joined_by_of(entry: LedgerEntry) -> JoinedBy | None:
-    return JOINED_BY[entry.joined]
-
-
-def _row(entry: LedgerEntry, place: LedgerPlace) -> LedgerRow:
-    (family, model, tier), (session, project, agent, thread) = entry.kind, place
+def _row(response: ModelResponse, place: LedgerPlace) -> LedgerRow:
+    """Make the row of a response. It has no request id: copies have different ones."""
+    session, project, agent, thread = place
     return LedgerRow(
-        family=family,
-        message_id=entry.message_id,
-        model=model,
-        tier=tier,
-        tokens=entry.tokens,
-        nano_usd=nano_usd_of(entry),
-        reported_cost_usd=reported_usd_of(entry),
-        at=time_of(entry.at),
+        family=response.family,
+        message_id=response.message_id,
+        model=response.model,
+        usage=response.usage,
+        tier=response.tier,
+        at=response.at,
         session=session,
         project=project,
         agent=agent,
         thread=thread,
-        witnesses=WITNESS_SETS[entry.witnesses],
-        copies=entry.copies,
-        joined_by=joined_by_of(entry),
-        partial=not entry.final,
+        final=response.final,
+        reported_cost_usd=response.reported_cost_usd,
+        witnesses=response.witnesses,
+        copies=response.copies,
+        joined_by=response.joined_by,
+        last_at=response.last_at,
+        nano_usd=nano_usd_of(response),
     )
+
+
+def nano_usd_of(response: ModelResponse) -> int | str:
+    """Return the cost of the response, or the reason why it is unknown."""
+    tokens = response.tokens
+    if tokens is None:
+        return NO_USAGE
+    return nano_usd(tokens, response.model, response.at, response.tier, is_sum=response.joined_by == "result")

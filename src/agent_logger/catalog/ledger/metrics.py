@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from agent_logger.catalog.ledger.models import AnswerModel, models_of
 from agent_logger.catalog.ledger.session_responses import responses_of_session, totals_of_session
 from agent_logger.catalog.ledger.totals import Total, total_of
+from agent_logger.model.responses import utc
 from agent_logger.model.session import (
     PATH_KEYS,
     Block,
@@ -37,20 +38,21 @@ class ToolUsage:
     kind: ToolKind
     calls: int
     errors: int
-    seconds: float | None  # none where no start and end is known
+    seconds: float | None  # none where start and end are unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metrics:
-    exchanges: int  # this, turns, tokens and cost: for a fork, what came after it
-    turns: int  # of all threads, also those without a result
+    exchanges: int  # for a fork, exchanges, turns, tokens and cost are those after it
+    turns: int  # turns of all threads, also those without a result
     models: Sequence[str]  # the main one first
     tools: Sequence[ToolUsage]  # the most used first
     files_read: Sequence[str]
     files_written: Sequence[str]
     files_edited: Sequence[str]
-    wall_seconds: float | None  # from the first moment to the last
-    active_seconds: float | None  # that the agent worked: in exchanges, at most 5 minutes of any pause
+    wall_seconds: float | None  # time from the first moment to the last
+    # Time that the agent worked: the exchanges, with at most 5 minutes of any pause.
+    active_seconds: float | None
     usage: Usage  # billed
     output_tokens: int
     context_tokens: int | None
@@ -95,9 +97,7 @@ def _own_usage(session: Session) -> tuple[Usage, Cost]:
     if not session.inherited:
         billed = _total(session)
         return billed.usage, billed.cost
-    own = total_of(
-        responses_of_session(replace(session, exchanges=(), side_turns=session.own_turns, totals=()))
-    )
+    own = total_of(responses_of_session(replace(session, exchanges=(), side_turns=session.own_turns, totals=())))
     beyond = session.not_itemised
     usage = sum((remainder.usage for remainder in beyond if remainder.usage), own.usage)
     return usage, Cost.total([own.cost, *(remainder.cost for remainder in beyond if remainder.cost)])
@@ -178,14 +178,12 @@ def _use(name: str | None, calls: Sequence[_Call]) -> ToolUsage:
 
 
 def _seconds(start: datetime, end: datetime) -> float:
-    return max(0.0, (_utc(end) - _utc(start)).total_seconds())  # clocks may be set back
+    return max(0.0, (utc(end) - utc(start)).total_seconds())  # clocks may be set back
 
 
 # ---------------------------------------------------------------- files
 
-PATCHED = re.compile(
-    r"^\*\*\* (Add|Update|Delete) File: (.+?)\s*$|^\*\*\* (Move) to: (.+?)\s*$", re.MULTILINE
-)
+PATCHED = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+?)\s*$|^\*\*\* (Move) to: (.+?)\s*$", re.MULTILINE)
 
 
 def _files(calls: Iterable[_Call]) -> dict[ToolKind, list[str]]:
@@ -208,7 +206,7 @@ def _paths_in(call: _Call) -> Iterator[tuple[ToolKind, str]]:
 
 
 def _paths_in_input(given: Mapping[Any, Any], kind: ToolKind) -> Iterator[tuple[ToolKind, str]]:
-    # One tool of Anthropic views, creates and edits, and its input says which.
+    # Anthropic has one tool that views, creates and edits; its input says which.
     command = given.get("command")
     if isinstance(command, str):
         kind = COMMANDS.get(command, kind)
@@ -265,7 +263,7 @@ def _moments(span: Exchange | Turn, turns: Iterable[Turn]) -> list[datetime]:
     times = [span.started, span.ended]
     for turn in turns:
         times += (turn.started, turn.ended, *(block.at for block in turn.blocks))
-    return sorted([time if time.tzinfo else time.replace(tzinfo=UTC) for time in times if time])
+    return sorted([utc(time) for time in times if time])
 
 
 def _spans(moments: Sequence[datetime]) -> Iterator[tuple[datetime, datetime]]:
@@ -280,7 +278,3 @@ def _spans(moments: Sequence[datetime]) -> Iterator[tuple[datetime, datetime]]:
             start = moment
         last = moment
     yield start, last
-
-
-def _utc(time: datetime) -> datetime:
-    return time if time.tzinfo else time.replace(tzinfo=UTC)

@@ -17,7 +17,7 @@ class AnswerModel(NamedTuple):
 
 class SessionModels(NamedTuple):
     all: list[str]  # the main one first, those of the conversation before those outside it
-    aside: list[str]  # that answered only outside the conversation: titles, classifiers
+    aside: list[str]  # models that answered only outside the conversation: titles, classifiers
 
 
 def models_of(answers: Iterable[AnswerModel]) -> SessionModels:

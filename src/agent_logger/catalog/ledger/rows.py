@@ -1,14 +1,14 @@
-"""The rows of the ledger while it is made, and how two copies of a response are merged."""
+"""A row of the ledger, how two copies of a response are merged into one, and how times and witnesses are stored."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar, get_args
 
-import msgspec
+from msgspec.structs import replace
 
-from agent_logger.model.prices import Tokens
-from agent_logger.model.responses import ModelResponse
-from agent_logger.model.session import MAIN, Usage, Witness
+from agent_logger.model.prices import Tokens, cost_of
+from agent_logger.model.responses import ModelResponse, ResponseMatch, countable_time
+from agent_logger.model.session import MAIN, Cost, Witness
 
 WITNESSES: tuple[Witness, ...] = ("wire", "transcript", "sdk", "run", "hook")
 BIT = {witness: 1 << number for number, witness in enumerate(WITNESSES)}
@@ -16,20 +16,15 @@ WITNESS_SETS = tuple(
     frozenset(witness for number, witness in enumerate(WITNESSES) if bits >> number & 1)
     for bits in range(1 << len(WITNESSES))
 )
+BITS = {witnesses: bits for bits, witnesses in enumerate(WITNESS_SETS)}
+UNCERTAINTY: Mapping[ResponseMatch | None, int] = {
+    match: number for number, match in enumerate((None, *get_args(ResponseMatch)))
+}
 
 EPOCH, DAY_SECONDS = datetime(1970, 1, 1, tzinfo=UTC), 86_400
-LATEST = 253_000_000_000_000_000  # microseconds, in 9987; near the year 9999 zones cannot be computed
 NEVER = -1
-MOST_TOKENS = 1 << 60  # more is damage
 NO_TOKENS = (0, 0, 0, 0, 0)
-NOT_REPORTED = -1.0
 NO_PLACES: Mapping[str, int] = {}
-
-
-class RowKind(NamedTuple):
-    family: str
-    model: str | None
-    tier: str | None
 
 
 class LedgerPlace(NamedTuple):
@@ -39,67 +34,134 @@ class LedgerPlace(NamedTuple):
     thread: str
 
 
-class LedgerEntry(msgspec.Struct, gc=False):
-    """What is known of a response, from all copies of it."""
+def place_of(response: ModelResponse) -> LedgerPlace:
+    return LedgerPlace(response.session, response.project, response.agent, response.thread)
 
-    message_id: str | None
-    kind: RowKind
-    place: LedgerPlace
-    tokens: Tokens | None
-    at: int  # microseconds since 1970
-    final: bool
-    reported: float  # dollars
-    witnesses: int  # bits
-    copies: int = 1
-    joined: int = 0  # how its copies were recognised: the weakest way
-    last_at: int = NEVER  # as the copy with the latest time says
+
+class LedgerRow(ModelResponse, frozen=True, kw_only=True, gc=False):
+    """A response that counts, merged from all copies of it, with its price."""
+
+    nano_usd: int | str  # or the reason why it is unknown
+
+    @property
+    def partial(self) -> bool:
+        """Whether it was cut, or seen by a witness that does not see the end; `usage` is as much as was reported."""
+        return not self.final
+
+    @property
+    def cost(self) -> Cost:
+        return cost_of(self.nano_usd)
+
+    @property
+    def why(self) -> str:
+        """Return why this row counts, and counts once."""
+        if self.joined_by == "result":
+            return self._why_not_itemised
+        sources = ", ".join(sorted(self.witnesses))
+        if self.joined_by is None:
+            sighting = f"seen once ({sources})"
+        else:
+            sighting = f"seen by {self.copies} sources ({sources}), matched by {REASONS[self.joined_by]}"
+        if self.partial and self.usage is None:
+            whole = "cut off before its usage was reported, counted as unknown"
+        else:
+            whole = "cut off, counted as far as it got" if self.partial else "counted once"
+        unpriced = f"; cost unknown: {self.nano_usd}" if isinstance(self.nano_usd, str) else ""
+        return f"{sighting}; {whole}{unpriced}"
+
+    @property
+    def is_response(self) -> bool:
+        """Whether this is a response, and not what a client counts beyond all known responses."""
+        return self.copies > 0
+
+    @property
+    def _why_not_itemised(self) -> str:
+        witnesses = ", ".join(sorted(self.witnesses))
+        if self.usage is None and self.is_response:
+            return f"the response to this request was not recorded ({witnesses}); counted as unknown"
+        by = f"the client's own total ({witnesses})"
+        if self.usage is None:
+            return f"not itemised: {by} includes earlier history, so the amount is unknown"
+        what = "is more than all known responses" if not self.is_response else "is the only record"
+        unpriced = f"; cost unknown: {self.nano_usd}" if isinstance(self.nano_usd, str) else ""
+        return f"not itemised: {by} {what}; counted{unpriced}"
+
+
+REASONS: dict[ResponseMatch, str] = {
+    "message id": "message id",
+    "request id": "message and request id",
+    "time": "the same time in another session",
+    "order": "session, model, tokens and order",
+    "result": "the client's total",
+}
 
 
 def merge(
-    one: LedgerEntry, two: LedgerEntry, joined: int, places: Mapping[str, int] = NO_PLACES
-) -> LedgerEntry:
+    one: ModelResponse,
+    two: ModelResponse,
+    joined_by: ResponseMatch | None,
+    places: Mapping[str, int] = NO_PLACES,
+) -> ModelResponse:
     """Merge two copies of a response: the counts of the more final one, the place of the first one. Their content alone
     decides which is which, so the order does not matter. `places`: the order of sessions in their families."""
     best = one if _finality(one) >= _finality(two) else two
     first = one if _earliness(one, places) <= _earliness(two, places) else two
-    return LedgerEntry(
-        min(filter(None, (one.message_id, two.message_id)), default=None),
-        best.kind,
-        first.place,
-        best.tokens,
-        first.at,
-        best.final,
-        max(one.reported, two.reported),
-        one.witnesses | two.witnesses,
-        one.copies + two.copies,
-        max(one.joined, two.joined, joined),
-        max(one.at, one.last_at, two.at, two.last_at),
+    return replace(
+        best,
+        message_id=_earlier_id(one.message_id, two.message_id),
+        request_id=None,
+        at=first.at,
+        session=first.session,
+        project=first.project,
+        agent=first.agent,
+        thread=first.thread,
+        reported_cost_usd=_later(one.reported_cost_usd, two.reported_cost_usd),
+        witnesses=WITNESS_SETS[BITS[one.witnesses] | BITS[two.witnesses]],
+        copies=one.copies + two.copies,
+        joined_by=max(one.joined_by, two.joined_by, joined_by, key=UNCERTAINTY.__getitem__),
+        last_at=_later(one.last_at or one.at, two.last_at or two.at),
     )
 
 
-def _finality(entry: LedgerEntry) -> tuple[bool, bool, int, Tokens, str, str, str]:
+T = TypeVar("T", float, datetime)
+
+
+def _later(one: T | None, two: T | None) -> T | None:
+    if one is None or two is None:
+        return one if two is None else two
+    return max(one, two)
+
+
+def _earlier_id(one: str | None, two: str | None) -> str | None:
+    return min(one, two) if one and two else one or two or None
+
+
+def _finality(response: ModelResponse) -> tuple[bool, bool, int, Tokens, str, str, str]:
     """Return a key that sorts the last copy of a response highest: it has most output; of equal ones the one that says
     more."""
-    tokens, kind = entry.tokens or NO_TOKENS, entry.kind
+    tokens = response.tokens
     return (
-        entry.final,
-        entry.tokens is not None,
-        tokens[1],
-        tokens,
-        kind.model or "",
-        kind.tier or "",
-        kind.family,
+        response.final,
+        tokens is not None,
+        (tokens or NO_TOKENS)[1],
+        tokens or NO_TOKENS,
+        response.model or "",
+        response.tier or "",
+        response.family,
     )
 
 
-def _earliness(
-    entry: LedgerEntry, places: Mapping[str, int]
-) -> tuple[bool, int, bool, int, str, str, str, str]:
+def _earliness(response: ModelResponse, places: Mapping[str, int]) -> tuple[object, ...]:
     """Return a key that sorts the original first. A side thread may replay what the main one said, with its time. Names
     are the last resort."""
-    session, project, agent, thread = entry.place
+    session, project, agent, thread = place_of(response)
     family = places.get(session, 0)
-    return entry.at == NEVER, entry.at, thread != MAIN, family, session, thread, project or "", agent
+    at = response.at
+    return at is None, at or EPOCH, thread != MAIN, family, session, thread, project or "", agent
+
+
+def bits_of(witnesses: Iterable[Witness]) -> int:
+    return BITS[frozenset(witnesses)]
 
 
 def time_of(micros: int) -> datetime | None:
@@ -107,54 +169,9 @@ def time_of(micros: int) -> datetime | None:
 
 
 def micros_of(at: datetime | None) -> int:
-    if at is None:
+    """Return microseconds since 1970, or `NEVER`."""
+    time = countable_time(at)
+    if time is None:
         return NEVER
-    since = (at if at.tzinfo else at.replace(tzinfo=UTC)) - EPOCH
-    micros = (since.days * DAY_SECONDS + since.seconds) * 1_000_000 + since.microseconds
-    return micros if 0 <= micros < LATEST else NEVER
-
-
-def tokens_of(usage: Usage | None) -> Tokens | None:
-    if usage is None:
-        return None
-    given, output, read, write, hour = tokens = usage.counts
-    if 0 <= given | output | read | write | hour < MOST_TOKENS:  # as nearly all are
-        return tokens
-    return tokens if -MOST_TOKENS < min(tokens) <= max(tokens) < MOST_TOKENS else None
-
-
-class Rows:
-    """Responses, each as all copies of it say so far. Kinds and places are stored once, because most rows share theirs
-    with others."""
-
-    def __init__(self) -> None:
-        self.all: list[LedgerEntry] = []
-        self._kinds: dict[tuple[str | None, ...], RowKind] = {}
-        self._places: dict[tuple[str | None, ...], LedgerPlace] = {}
-
-    @property
-    def places(self) -> Iterable[LedgerPlace]:
-        """Return the places of all copies ever added, also where another copy is the first."""
-        return self._places.values()
-
-    def place(self, place: tuple[str, str | None, str, str]) -> LedgerPlace:
-        return self._places.get(place) or self._places.setdefault(place, LedgerPlace(*place))
-
-    def entry(self, row: ModelResponse) -> LedgerEntry:
-        kind = (row.family, row.model, row.tier)
-        place = (row.session, row.project, row.agent, row.thread)
-        return LedgerEntry(
-            row.message_id,
-            self._kinds.get(kind) or self._kinds.setdefault(kind, RowKind(*kind)),
-            self._places.get(place) or self._places.setdefault(place, LedgerPlace(*place)),
-            tokens_of(row.usage),
-            micros_of(row.at),
-            row.final,
-            NOT_REPORTED if row.reported_cost_usd is None else row.reported_cost_usd,
-            BIT[row.witness],
-        )
-
-    def append(self, entry: LedgerEntry) -> int:
-        """Add a row. Returns its number."""
-        self.all.append(entry)
-        return len(self.all) - 1
+    since = time - EPOCH
+    return (since.days * DAY_SECONDS + since.seconds) * 1_000_000 + since.microseconds

@@ -58,13 +58,13 @@ def _response(session: Session, turn: Turn) -> ModelResponse:
         thread=turn.thread,
         final=turn.is_final,
         reported_cost_usd=None,
-        witness=_best(turn.witnesses),
+        witnesses=_best(turn.witnesses),
     )
 
 
 @lru_cache(maxsize=64)
-def _best(witnesses: frozenset[Witness]) -> Witness:
-    return next((witness for witness in BEST_FIRST if witness in witnesses), "wire")
+def _best(witnesses: frozenset[Witness]) -> frozenset[Witness]:
+    return frozenset({next((witness for witness in BEST_FIRST if witness in witnesses), "wire")})
 
 
 def family_of(session: Session, turn: Turn) -> str:

@@ -1,12 +1,13 @@
 """What a session contains that is in no sum, each with the reason: the other half of what `usage --explain` says."""
 
 from collections.abc import Collection, Iterable, Iterator
-from datetime import UTC
 
 from agent_logger.catalog.joining.calls import WireCall
-from agent_logger.catalog.ledger.ledger import LedgerRow
+from agent_logger.catalog.ledger.rows import LedgerRow
 from agent_logger.catalog.ledger.unlisted import UNLISTED_CALLS, session_has_unlisted_calls
 from agent_logger.catalog.summary import Uncounted, UncountedReason
+from agent_logger.model.plurals import pluralize
+from agent_logger.model.responses import utc
 from agent_logger.model.session import Session
 
 # Kinds of calls that no provider bills.
@@ -34,18 +35,19 @@ def uncounted(
         *_synthetic(session),
         *(row for call in calls if (row := _call(call, counted))),
     ]
-    return [*sorted(omitted, key=_moment), *_free(calls), *_unlisted(session)]
+    has_more = session is not None and session_has_unlisted_calls(session)
+    unlisted = [Uncounted(reason="unlisted", why=UNLISTED_CALLS, thread="side", count=0)] if has_more else []
+    return [*sorted(omitted, key=_moment), *_free(calls), *unlisted]
 
 
 def _moment(row: Uncounted) -> float:
-    at = row.at
-    return float("inf") if at is None else (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+    return float("inf") if row.at is None else utc(row.at).timestamp()
 
 
 def _copy(row: LedgerRow) -> Uncounted:
     return Uncounted(
         reason="copy",
-        why=f"counts in {row.session}, which had it first",
+        why=f"counted in {row.session}, which had it first",
         at=row.at,
         thread=row.thread,
         model=row.model,
@@ -58,7 +60,7 @@ def _synthetic(session: Session | None) -> Iterator[Uncounted]:
         if turn.is_synthetic:
             yield Uncounted(
                 reason="synthetic",
-                why="not counted: the client wrote it, no model was asked",
+                why="not counted: written by the client, not by a model",
                 at=turn.started or turn.ended,
                 thread=turn.thread,
                 model=turn.model,
@@ -72,17 +74,17 @@ def _call(call: WireCall, counted: Collection[str]) -> Uncounted | None:
         return None
     reason: UncountedReason
     if call.complete is None:
-        reason, why = "in_flight", "not counted yet: no answer so far"
+        reason, why = "in_flight", "not counted yet: no response so far"
     elif call.status is None:
-        reason, why = "no_answer", f"not counted: no answer came ({call.reason or 'unknown reason'})"
+        reason, why = "no_answer", f"not counted: no response ({call.reason or 'unknown reason'})"
     elif call.status >= 400:
         reason, why = "error_status", f"not billed: the API answered with status {call.status}"
     elif call.error and call.message_id not in counted:
-        reason, why = "error_event", f"not billed: the API ended the answer with an error ({call.error})"
+        reason, why = "error_event", f"not billed: the API ended the response with an error ({call.error})"
     elif call.message_id and call.message_id not in counted and call.usage is None and call.complete:
-        reason, why = "error_event", "not billed: the API told a failure in place of an answer"
+        reason, why = "error_event", "not billed: the API reported a failure instead of a response"
     elif not call.complete and not call.message_id and call.usage is None and not call.model:
-        reason, why = "no_answer", f"not counted: it was cut before an answer began ({call.reason})"
+        reason, why = "no_answer", f"not counted: cut off before the response began ({call.reason})"
     else:
         return None
     return Uncounted(
@@ -96,18 +98,13 @@ def _call(call: WireCall, counted: Collection[str]) -> Uncounted | None:
     )
 
 
-def _unlisted(session: Session | None) -> Iterator[Uncounted]:
-    if session and session_has_unlisted_calls(session):
-        yield Uncounted(reason="unlisted", why=UNLISTED_CALLS, thread="side", count=0)
-
-
 def _free(calls: Iterable[WireCall]) -> Iterator[Uncounted]:
     kinds = [call.kind for call in calls if call.usage is None and call.message_id is None]
     for kind, (one, several) in FREE.items():
         if number := kinds.count(kind):
             yield Uncounted(
                 reason="free",
-                why=f"not billed: {number:,} {one if number == 1 else several}",
+                why=f"not billed: {pluralize(number, one, several)}",
                 thread="side",
                 count=number,
             )

@@ -7,27 +7,22 @@ unknown.
 
 from collections.abc import Collection, Iterable
 
-from agent_logger.agents.registry import reader_of
+from agent_logger.agents.registry import readable_agent
 from agent_logger.model.session import ClientTotal, Session, Witness
 
 UNLISTED_CALLS = (
-    "not counted: calls beside the conversation (titles, compactions), which the agent's file leaves out; "
-    "the proxy records them"
+    "not counted: side calls (titles, compactions), which are not in the agent's file; the proxy records them"
 )
 
 
-def has_unlisted_calls(
-    agent: str | None, witnesses: Collection[Witness], totals: Iterable[ClientTotal]
-) -> bool:
+def has_unlisted_calls(agent: str | None, witnesses: Collection[Witness], totals: Iterable[ClientTotal]) -> bool:
     """Whether calls may have been made that are in no sum."""
     if "transcript" not in witnesses or "wire" in witnesses:
         return False
-    reader = reader_of(agent)
-    return bool(reader and not reader.lists_every_call) and not any(map(_is_of_all_calls, totals))
-
-
-def _is_of_all_calls(total: ClientTotal) -> bool:
-    return total.is_whole and not total.is_request
+    reader = readable_agent(agent)
+    return bool(reader and not reader.lists_every_call) and not any(
+        total.is_whole and not total.is_request for total in totals
+    )
 
 
 def session_has_unlisted_calls(session: Session) -> bool:

@@ -25,15 +25,16 @@ from agent_logger.files.parts import part_of, parts_of
 from agent_logger.model.not_itemised import AT_WORK_SECONDS
 from agent_logger.model.session import Session
 
-LIVE_SECONDS = 300.0  # that an agent may wait for a person
-LOG_BEHIND_SECONDS = 5.0  # by which a log may note the last event before the agent's own file has it
-INTERRUPTED = "interrupted"  # how an exchange without an end ended, in a session that is not live
+LIVE_SECONDS = 300.0  # how long an agent may wait for a person
+# By how much a log may be ahead of the agent's own file.
+LOG_BEHIND_SECONDS = 5.0
+INTERRUPTED = "interrupted"  # the ending of an exchange that has none, in a session that is not live
 
 
 class SourceState(NamedTuple):
     """A session as one witness has it."""
 
-    agent: str | None  # whose file it is; none for a log of ours
+    agent: str | None  # the agent whose file it is; none for a log of ours
     path: str
     witnesses: int  # bits
     modified: float  # seconds since 1970
@@ -41,11 +42,11 @@ class SourceState(NamedTuple):
 
 
 class SessionState(NamedTuple):
-    """What is known of a session's end."""
+    """The known facts about a session's end."""
 
     last_event: float | None  # seconds since 1970
-    in_flight: bool  # its last exchange has no end
-    is_over: bool  # its agent said so
+    in_flight: bool  # the last exchange has no end
+    is_over: bool  # the agent reported the end
     sources: Sequence[SourceState]
 
 
@@ -82,7 +83,7 @@ def _is_open(source: SourceState) -> bool:
 
 def _is_by_proxy(source: SourceState) -> bool:
     """Whether the proxy writes this log. As long as nothing was answered, a log has no witness."""
-    from agent_logger.logs.reader import kind_of_log
+    from agent_logger.logs.log_records import kind_of_log
 
     if source.witnesses:
         return bool(source.witnesses & BIT["wire"])

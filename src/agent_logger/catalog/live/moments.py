@@ -24,7 +24,7 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     agent: str | None
     thread: str
     what: What
-    text: str  # what was said, typed or given; of a tool its name and its first input
+    text: str  # the words that were said, typed or given; for a tool, its name and its first input
 
 
 def moments_of(session: Session) -> Iterator[Moment]:

@@ -8,11 +8,11 @@ import msgspec
 
 from agent_logger.files.follow import Follower, Position
 from agent_logger.files.parts import PartFile, part_of
-from agent_logger.logs.reader import kind_of_log
+from agent_logger.logs.log_records import kind_of_log
 from agent_logger.model.session import MAIN, SIDE
 from agent_logger.protocols.jsonl import JsonEntry
 
-FIRST_BYTES = 4 << 20  # at the end of a log, that are read when it is first seen
+FIRST_BYTES = 4 << 20  # bytes at the end of a file that are read when it is first seen
 
 
 class LiveCall(NamedTuple):
@@ -50,7 +50,7 @@ class OpenCalls:
 
     def _follower(self, part: PartFile) -> Follower:
         if part not in self._followers:
-            self._followers[part] = Follower(part.path, Position(offset=_start(part.path)))
+            self._followers[part] = follower_near_end(part.path)
         return self._followers[part]
 
     def _take(self, line: bytes) -> None:
@@ -64,8 +64,10 @@ class OpenCalls:
             self._open.pop(head.call, None)
 
 
-def _start(path: Path) -> int:
+def follower_near_end(path: Path) -> Follower:
+    """Follow a file from near its end."""
     try:
-        return max(0, path.stat().st_size - FIRST_BYTES)
+        start = max(0, path.stat().st_size - FIRST_BYTES)
     except OSError:
-        return 0
+        start = 0
+    return Follower(path, Position(offset=start))

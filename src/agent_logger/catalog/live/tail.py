@@ -18,22 +18,21 @@ from agent_logger.catalog.discovery.all_sources import find_sources
 from agent_logger.catalog.discovery.reader import session_of
 from agent_logger.catalog.live.liveness import LIVE_SECONDS
 from agent_logger.catalog.live.moments import Moment, moments_of
+from agent_logger.catalog.live.open_calls import follower_near_end
 from agent_logger.errors import SourceError
-from agent_logger.files.follow import Follower, Position
 from agent_logger.files.parts import PartFile, live_files_of, part_of, parts_of
 from agent_logger.files.sources import Source, StampCache
 from agent_logger.journal.bodies import decode
 from agent_logger.journal.live_exchanges import from_live
 from agent_logger.logs.exchange_log import session_of as exchange_session
 from agent_logger.logs.find import client_id, session_id_of
-from agent_logger.logs.reader import kind_of_log
+from agent_logger.logs.log_records import kind_of_log
 from agent_logger.logs.wire_log.session import Reading
 from agent_logger.model.records import AnyRecord, ExchangeRecord, Kind, SessionStart
 from agent_logger.model.session import Session
 from agent_logger.protocols.jsonl import Damage, JsonEntry
 
 LOOK_SECONDS = 2.0  # between two searches for files that are new, or grow again
-FIRST_BYTES = 4 << 20  # at the end of a file, that are read when it is first seen
 
 Entries = list[JsonEntry | Damage]
 
@@ -41,13 +40,11 @@ Entries = list[JsonEntry | Damage]
 class Tail:
     """Follows sessions; nothing happens between calls of `poll`. `session`: only this one, live or not."""
 
-    def __init__(
-        self, home: Path, session: str | None = None, clock: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, home: Path, session: str | None = None, clock: Callable[[], float] = time.time) -> None:
         self._home, self._session, self._clock = home, session, clock
         self._remembered = StampCache()
         self._ids: dict[str, str] = {}  # ids that are only inside the files
-        self._watched: dict[str, _Watched] = {}  # by session
+        self._watched: dict[str, _Watched] = {}  # watched sources by session
         self._looked = 0.0
 
     @property
@@ -61,9 +58,7 @@ class Tail:
         if now - self._looked >= LOOK_SECONDS or now < self._looked:
             self._look(now)
         moments = [moment for watch in self._watched.values() for moment in watch.moments()]
-        return sorted(
-            moments, key=lambda moment: (moment.at is None, moment.at.timestamp() if moment.at else 0.0)
-        )
+        return sorted(moments, key=lambda moment: (moment.at is None, moment.at.timestamp() if moment.at else 0.0))
 
     def _look(self, now: float) -> None:
         self._looked = now
@@ -115,7 +110,8 @@ class _Watched:
 
     def __init__(self, name: str, source: Source, before: "_Watched | None") -> None:
         self.source = source
-        self.hashes: Counter[int] = before.hashes if before else Counter()  # by the hash of a moment
+        # How often each moment was shown, by its hash.
+        self.hashes: Counter[int] = before.hashes if before else Counter()
         self._name = name
         self._after = before is not None  # another witness showed the beginning; its times differ
         self._stamp = ""
@@ -183,7 +179,7 @@ class _File:
         part = part_of(path)
         self.kind: Kind | None = kind_of_log(part.folder, part.name) if part else None
         self._live = path.suffix == ".live" or ".live." in path.name
-        self._follower = Follower(path, Position(offset=_start(path)))
+        self._follower = follower_near_end(path)
 
     def read(self) -> Entries:
         entries = self._follower.read()
@@ -195,18 +191,9 @@ class _File:
         for entry in entries:
             if isinstance(entry, JsonEntry):
                 try:
-                    yield decode(
-                        entry.raw, "live" if self._live else self.kind or "exchange", self.path.parent
-                    )
+                    yield decode(entry.raw, "live" if self._live else self.kind or "exchange", self.path.parent)
                 except (msgspec.MsgspecError, SourceError, OSError):
                     continue  # damage is for `verify` to report
-
-
-def _start(path: Path) -> int:
-    try:
-        return max(0, path.stat().st_size - FIRST_BYTES)
-    except OSError:
-        return 0
 
 
 def _files_of(source: Source) -> Iterable[Path]:

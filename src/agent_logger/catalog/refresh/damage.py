@@ -5,18 +5,23 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from agent_logger.catalog.database import transaction
 from agent_logger.catalog.queries import sources_to_count
-from agent_logger.catalog.refresh.refresh import count_change
+from agent_logger.catalog.refresh.changes import count_change
 from agent_logger.errors import SourceError
 from agent_logger.files import foreign
 from agent_logger.files.parts import PartFile, live_files_of, parts_of
 from agent_logger.files.sources import Source
 from agent_logger.files.stored_text import storable
 from agent_logger.logs.damage import DamageCount, count_damage
+from agent_logger.protocols.jsonl import Damage
+
+if TYPE_CHECKING:
+    from agent_logger.agents.source_files import SourceFiles
 
 AT_ONCE = 64  # sources
 LINE_FILES = (".jsonl", foreign.SEALED)
@@ -51,12 +56,34 @@ def _store_counts(
 
 
 def _counts(database: sqlite3.Connection, source: Source) -> Iterator[tuple[Path, DamageCount]]:
+    if source.is_in_database:
+        with suppress(OSError, SourceError):
+            if places := _places_in_database(source):
+                yield Path(source.key), DamageCount(stamp=source.stamp, places=places)
+        return
+    yield from _in_documents(source)
     for path in files_of(source):
-        row = database.execute(
-            "SELECT position FROM damage_counts WHERE path = ?", (storable(str(path)),)
-        ).fetchone()
+        row = database.execute("SELECT position FROM damage_counts WHERE path = ?", (storable(str(path)),)).fetchone()
         with suppress(OSError, SourceError):  # deleted meanwhile, or not a file
             yield path, count_damage(path, _count(row[0]) if row else None)
+
+
+def _places_in_database(source: Source) -> int:
+    """Count what cannot be read of an agent's database, whichever session it belongs to."""
+    return sum(isinstance(entry, Damage) for entry in _open(source).main.entries)
+
+
+def _in_documents(found_source: Source) -> Iterator[tuple[Path, DamageCount]]:
+    """Count the damage that a reader finds in documents: files that do not consist of lines."""
+    path = Path(found_source.path)
+    if found_source.agent is None or found_source.prompts_only or path.suffix in LINE_FILES:
+        return
+    with suppress(OSError, SourceError):
+        source = _open(found_source)
+        for file in (source.main, *source.others):
+            places = sum(isinstance(entry, Damage) for entry in file.entries)
+            if places:
+                yield path.parent / file.name, DamageCount(stamp=found_source.stamp, places=places)
 
 
 def files_of(found_source: Source) -> list[Path]:
@@ -66,28 +93,23 @@ def files_of(found_source: Source) -> list[Path]:
         return []
     if found_source.agent is None:
         return files_of_log(PartFile(path.parent, found_source.name))
+    try:
+        source = _open(found_source)
+    except (OSError, SourceError):
+        return []
+    files = [path, *(path.parent / other.name for other in source.others), *map(Path, found_source.others or ())]
+    paths = (foreign.existing(Path(os.path.normpath(file))) for file in files)  # plain or sealed
+    return list(dict.fromkeys(path for path in paths if path and path.suffix in LINE_FILES))
+
+
+def _open(found_source: Source) -> "SourceFiles":
     from agent_logger.catalog.discovery.reader import (
         open_source,  # imported here: only what has changed needs the readers
     )
 
-    try:
-        source = open_source(found_source)
-    except (OSError, SourceError):
-        return []
-    files = [
-        path,
-        *(path.parent / other.name for other in source.others),
-        *map(Path, found_source.others or ()),
-    ]
-    return _line_files(files)
+    return open_source(found_source)
 
 
 def files_of_log(log: PartFile) -> list[Path]:
     lives = (path for paths in live_files_of(log.folder, log.name).values() for path in paths)
     return [*(part.existing_path() for part in parts_of(log.folder, log.name)), *lives]
-
-
-def _line_files(files: Iterable[Path]) -> list[Path]:
-    """Return the JSONL files, plain or sealed, each once."""
-    paths = (foreign.existing(Path(os.path.normpath(path))) for path in files)
-    return list(dict.fromkeys(path for path in paths if path and path.suffix in LINE_FILES))

@@ -11,44 +11,31 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from datetime import datetime
+from functools import reduce
+from operator import or_
 
 import msgspec
+from msgspec.structs import asdict
 
 from agent_logger.agents.claude_code.transcript.beginning import Beginning
 from agent_logger.agents.claude_code.transcript.tree import Lineage, Relatives
 from agent_logger.agents.claude_code.transcript.turns import is_unique
-from agent_logger.catalog.database import json_list
-from agent_logger.catalog.discovery.reader import (
-    NO_SESSION,
-    ResponseBatch,
-    packed,
-    packed_totals,
-    unpacked,
-    unpacked_totals,
-)
-from agent_logger.catalog.ledger.ledger import (
-    NOBODY,
-    RESULT,
-    Ledger,
-    joined_by_of,
-    nano_usd_of,
-    reported_usd_of,
-    shared_key,
-)
+from agent_logger.catalog.database import json_list, upsert
+from agent_logger.catalog.discovery.reader import NO_SESSION, ResponseBatch
+from agent_logger.catalog.ledger.ledger import NOBODY, Ledger, shared_key
 from agent_logger.catalog.ledger.models import AnswerModel, SessionModels, models_of
-from agent_logger.catalog.ledger.rows import (
-    NEVER,
-    NOT_REPORTED,
-    WITNESS_SETS,
-    LedgerEntry,
-    LedgerPlace,
-    micros_of,
-    time_of,
+from agent_logger.catalog.ledger.rows import BITS, NEVER, WITNESS_SETS, LedgerRow, micros_of, place_of, time_of
+from agent_logger.catalog.ledger.stored_responses import (
+    decode_responses,
+    decode_totals,
+    encode_responses,
+    encode_totals,
 )
-from agent_logger.catalog.ledger.totals import Sum
+from agent_logger.catalog.ledger.totals import total
 from agent_logger.catalog.ledger.unlisted import has_unlisted_calls
-from agent_logger.catalog.refresh.refresh import REMOVED
+from agent_logger.catalog.refresh.changes import REMOVED
+from agent_logger.catalog.session_details import micros_or_none
 from agent_logger.files.sources import Source
 from agent_logger.files.stored_text import hashed, storable
 from agent_logger.model.not_itemised import in_flight_until
@@ -67,9 +54,7 @@ class SourceReading(msgspec.Struct):
     damage: str | None = None
 
 
-def update_families(
-    database: sqlite3.Connection, read: Sequence[SourceReading], gone: Sequence[str] = ()
-) -> None:
+def update_families(database: sqlite3.Connection, read: Sequence[SourceReading], gone: Sequence[str] = ()) -> None:
     """Store what was read, and forget what is gone (its keys). Call it within a transaction."""
     changed = json_list([*gone, *(reading.source.key for reading in read)])
     of_changed = "FROM sources WHERE key IN (SELECT value FROM json_each(?))"
@@ -83,16 +68,13 @@ def update_families(
     for table in ("response_keys", "source_responses", "summaries") if gone else ():
         database.execute(f"DELETE FROM {table} WHERE source IN (SELECT id {of_changed})", forgotten)
     database.execute("DELETE FROM sources WHERE key IN (SELECT value FROM json_each(?))", forgotten)
-    fresh = {
-        reading.source.key: _Responses(reading.batch.responses, reading.batch.totals) for reading in read
-    }
+    fresh = {reading.source.key: _Responses(reading.batch.responses, reading.batch.totals) for reading in read}
     numbers = [(_store_source(database, reading), fresh[reading.source.key].keys) for reading in read]
     for (source, _), reading in zip(numbers, read, strict=True):
         _store_summaries(database, source, reading.batch)
+    # Sorted, as they are in the file.
     known_by = sorted((key, source) for source, keys in numbers for key in keys)
-    database.executemany(
-        "INSERT OR IGNORE INTO response_keys VALUES (?, ?)", known_by
-    )  # sorted, as they are in the file
+    database.executemany("INSERT OR IGNORE INTO response_keys VALUES (?, ?)", known_by)
     dirty |= {reading.batch.session for reading in read}
     dirty |= _sessions_with_keys(database, {key for source in fresh.values() for key in source.keys})
     dirty |= _relatives(database, read)
@@ -126,30 +108,31 @@ class _Responses:
 
 def _store_source(database: sqlite3.Connection, reading: SourceReading) -> int:
     """Store a source. Returns its number."""
-    found_source, batch = reading.source, reading.batch
-    values = (
-        storable(found_source.key),
-        storable(found_source.path),
-        found_source.agent,
-        storable(found_source.name),
-        None if found_source.others is None else json_list(found_source.others),
-        storable(batch.session),
-        batch.parent and storable(batch.parent),
-        batch.witnesses,
-        found_source.size,
-        found_source.modified,
-        found_source.stamp,
-        reading.damage,
-        *_times(batch.beginning),
-        max(filter(None, (in_flight_until(total.total) for total in batch.totals)), default=None),
-    )
-    source: int = database.execute(_UPSERT_SOURCE, values).fetchone()[0]
+    source, batch = reading.source, reading.batch
+    columns = {
+        "key": storable(source.key),
+        "path": storable(source.path),
+        "agent": source.agent,
+        "name": storable(source.name),
+        "other_paths": None if source.others is None else json_list(source.others),
+        "session": storable(batch.session),
+        "parent": batch.parent and storable(batch.parent),
+        "witnesses": batch.witnesses,
+        "size": source.size,
+        "modified": source.modified,
+        "stamp": source.stamp,
+        "read_error": reading.damage,
+        **_times(batch.beginning),
+        "in_flight_until": max(filter(None, (in_flight_until(total.total) for total in batch.totals)), default=None),
+    }
+    query = upsert("sources", columns, "key", {name: name for name in ("path", "agent", "name")})
+    number: int = database.execute(f"{query} RETURNING id", columns).fetchone()[0]
     position = msgspec.json.encode(batch.position) if batch.position else None
     database.execute(
         "INSERT OR REPLACE INTO source_responses VALUES (?, ?, ?, ?)",
-        (source, position, batch.data or packed(batch.responses), packed_totals(batch.totals)),
+        (number, position, batch.data or encode_responses(batch.responses), encode_totals(batch.totals)),
     )
-    return source
+    return number
 
 
 def _store_summaries(database: sqlite3.Connection, source: int, batch: ResponseBatch) -> None:
@@ -162,9 +145,7 @@ def _store_summaries(database: sqlite3.Connection, source: int, batch: ResponseB
     if new == stored:
         return
     database.execute("DELETE FROM summaries WHERE source = ?", (source,))
-    database.executemany(
-        "INSERT INTO summaries VALUES (?, ?, ?)", [(leaf, source, text) for leaf, text in new.items()]
-    )
+    database.executemany("INSERT INTO summaries VALUES (?, ?, ?)", [(leaf, source, text) for leaf, text in new.items()])
     _reset_details(database, [source])
 
 
@@ -182,23 +163,12 @@ def _reset_details(database: sqlite3.Connection, sources: Iterable[int]) -> None
     )
 
 
-_UPSERT_SOURCE = """
-    INSERT INTO sources (key, path, agent, name, other_paths, session, parent, witnesses, size, modified, stamp,
-        read_error, first_write, responses_before_own_line, in_flight_until)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-    ON CONFLICT (key) DO UPDATE SET other_paths = excluded.other_paths, session = excluded.session,
-        parent = excluded.parent, witnesses = excluded.witnesses, size = excluded.size, modified = excluded.modified,
-        stamp = excluded.stamp, read_error = excluded.read_error, first_write = excluded.first_write,
-        responses_before_own_line = excluded.responses_before_own_line, in_flight_until = excluded.in_flight_until
-    RETURNING id
-"""
-
-
-def _times(beginning: Beginning | None) -> tuple[int | None, int | None]:
-    if beginning is None:
-        return None, None
-    written = micros_of(beginning.first_written)
-    return None if written == NEVER else written, beginning.own_line_after
+def _times(beginning: Beginning | None) -> dict[str, int | None]:
+    """Return the columns of a source that say how its file begins."""
+    return {
+        "first_write": micros_or_none(beginning.first_written) if beginning else None,
+        "responses_before_own_line": beginning.own_line_after if beginning else None,
+    }
 
 
 def beginning_of(parent: str | None, first_written: int | None, own_line_after: int | None) -> Beginning:
@@ -227,9 +197,7 @@ def _relatives(database: sqlite3.Connection, read: Sequence[SourceReading]) -> s
         (json_list(reading.source.key for reading in read),),
     )
     names = json_list({reading.batch.session for reading in read} | {reading.source.name for reading in read})
-    forks = database.execute(
-        "SELECT session FROM sources WHERE parent IN (SELECT value FROM json_each(?))", (names,)
-    )
+    forks = database.execute("SELECT session FROM sources WHERE parent IN (SELECT value FROM json_each(?))", (names,))
     return {name for (name,) in (*rows, *forks)}
 
 
@@ -275,26 +243,18 @@ class _Source:
         return self.billed.responses
 
 
-class _Row(NamedTuple):
-    """A response as the ledger has it, and its place."""
-
-    place: LedgerPlace
-    entry: LedgerEntry
-    nano_usd: int | str
-
-
 @dataclass(slots=True)
 class _SessionSources:
     """A session while its sources are gathered, and the ledger's rows that are its own."""
 
     sources: list[_Source] = field(default_factory=list)
-    rows: list[_Row] = field(default_factory=list)
+    rows: list[LedgerRow] = field(default_factory=list)
 
     @property
     def best(self) -> _Source:
         """The best source: the agent's own file, which has all threads. Of two copies of it, the one that was written
         first."""
-        if len(self.sources) == 1:  # as in nearly all of many thousand sessions
+        if len(self.sources) == 1:  # nearly all of many thousand sessions
             return self.sources[0]
         return min(
             self.sources,
@@ -318,17 +278,15 @@ def _derive(database: sqlite3.Connection, names: set[str], fresh: Mapping[str, _
     for source in (source for group in gathered.values() for source in group.sources):
         ledger.add(source.responses)
         ledger.add_totals(source.billed.totals)
-    first, places = _Origins(gathered, parents), ledger.places()
-    for entry in ledger.entries(lambda entry: first.place_of(entry, places[entry.place]).session):
-        place = places[entry.place] if entry.joined == RESULT else first.place_of(entry, places[entry.place])
-        gathered[place.session].rows.append(_Row(place, entry, nano_usd_of(entry)))
+    for row in ledger.rows(_Origins(gathered, parents).session_of):
+        gathered[row.session].rows.append(row)
     _replace_rows(database, names, [row for group in gathered.values() for row in group.rows])
     gone = (json_list(names - gathered.keys()),)
     for table, column in (("sessions", "id"), ("ledger_places", "session"), ("response_tools", "session")):
         database.execute(f"DELETE FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))", gone)
     sizes = Counter(families.values())
-    sessions = (
-        _session_values(
+    sessions = [
+        _session_columns(
             name,
             group,
             families[name],
@@ -338,8 +296,9 @@ def _derive(database: sqlite3.Connection, names: set[str], fresh: Mapping[str, _
         )
         for name, group in gathered.items()
         if not name.startswith(NO_SESSION)
-    )
-    database.executemany(_UPSERT_SESSION, sessions)
+    ]
+    if sessions:
+        database.executemany(upsert("sessions", sessions[0], "id", _SESSION_CHANGES), sessions)
 
 
 def _sources(
@@ -355,12 +314,12 @@ def _sources(
         (json_list(names), REMOVED),
     )
     for session, key, agent, parent, witnesses, size, modified, stamp, data, totals, *times in rows:
-        responses = fresh.get(key) or _Responses(unpacked(data), unpacked_totals(totals))
+        responses = fresh.get(key) or _Responses(decode_responses(data), decode_totals(totals))
         beginning = beginning_of(None, *times)
         yield session, _Source(agent, parent, witnesses, size, modified, stamp, responses, beginning)
 
 
-def _replace_rows(database: sqlite3.Connection, sessions: set[str], rows: Sequence[_Row]) -> None:
+def _replace_rows(database: sqlite3.Connection, sessions: set[str], rows: Sequence[LedgerRow]) -> None:
     database.execute(
         """
         DELETE FROM ledger WHERE place IN (
@@ -369,12 +328,16 @@ def _replace_rows(database: sqlite3.Connection, sessions: set[str], rows: Sequen
         """,
         (json_list(sessions),),
     )
-    places = _row_ids(database, "ledger_places", {row.place for row in rows})
-    kinds = _row_ids(database, "model_tiers", {row.entry.kind for row in rows})
+    places = _row_ids(database, "ledger_places", map(place_of, rows))
+    models = _row_ids(database, "model_tiers", map(_model_tier, rows))
     database.executemany(
         _INSERT_ROW,
-        [(places[row.place], kinds[row.entry.kind], *_ledger_values(row)) for row in rows],
+        [(places[place_of(row)], models[_model_tier(row)], *_ledger_values(row)) for row in rows],
     )
+
+
+def _model_tier(row: LedgerRow) -> tuple[str, str | None, str | None]:
+    return row.family, row.model, row.tier
 
 
 def _row_ids(
@@ -385,7 +348,7 @@ def _row_ids(
     same = " AND ".join(f"{column} IS ?" for column in columns)
     into = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))}) RETURNING id"
     numbers: dict[tuple[str | None, ...], int] = {}
-    for values in sorted(rows, key=str):
+    for values in sorted(set(rows), key=str):
         storable_values = [value and storable(value) for value in values]
         row = database.execute(f"SELECT id FROM {table} WHERE {same}", storable_values).fetchone()
         numbers[values] = (row or database.execute(into, storable_values).fetchone())[0]
@@ -448,14 +411,16 @@ class _Origins:
         self._parents = parents
         related = set(parents) | set(parents.values())
         self._keys_by_session = {
-            name: _response_keys(group) for name, group in gathered.items() if name in related
+            name: {_response_key(row) for source in group.sources for row in source.responses}
+            for name, group in gathered.items()
+            if name in related
         }
 
-    def place_of(self, entry: LedgerEntry, place: LedgerPlace) -> LedgerPlace:
-        session = place.session
+    def session_of(self, response: ModelResponse) -> str:
+        session = response.session
         if session not in self._parents:
-            return place
-        key, sessions = _response_key(entry.message_id, entry.at), {session}
+            return session
+        key, sessions = _response_key(response), {session}
         while (
             (parent := self._parents.get(session))
             and parent not in sessions
@@ -463,19 +428,11 @@ class _Origins:
         ):
             session = parent
             sessions.add(session)
-        return place if session == place.session else place._replace(session=session)
+        return session
 
 
-def _response_keys(group: _SessionSources) -> set[str | int]:
-    return {
-        _response_key(row.message_id, micros_of(row.at))
-        for source in group.sources
-        for row in source.responses
-    }
-
-
-def _response_key(message_id: str | None, at: int) -> str | int:
-    return at if message_id is None else message_id
+def _response_key(response: ModelResponse) -> str | datetime | None:
+    return response.at if response.message_id is None else response.message_id
 
 
 def _lineage(name: str, group: _SessionSources) -> Lineage:
@@ -483,9 +440,7 @@ def _lineage(name: str, group: _SessionSources) -> Lineage:
     main = [row for row in best.responses if row.thread == MAIN]
     return Lineage(
         session=name,
-        message_ids=list(
-            dict.fromkeys(row.message_id for row in main if row.message_id and is_unique(row.message_id))
-        ),
+        message_ids=list(dict.fromkeys(row.message_id for row in main if row.message_id and is_unique(row.message_id))),
         began=min((row.at for row in main if row.at), default=None),
         forked_from=_named_parent(name, (source for source in group.sources if source.agent)),
         recorded_parent=_named_parent(name, (source for source in group.sources if source.agent is None)),
@@ -511,113 +466,91 @@ def _first_response(source: _Source) -> tuple[int, str]:
 # ---------------------------------------------------------------- values
 
 
-def _ledger_values(row: _Row) -> tuple[object, ...]:
+def _ledger_values(row: LedgerRow) -> tuple[object, ...]:
     """Return the row's values with as few `None` as possible, and no `bool`: each takes as long to bind as five
     numbers."""
-    _, entry, nano_usd = row
-    unpriced = isinstance(nano_usd, str)
+    unpriced = isinstance(row.nano_usd, str)
     return (
-        entry.at,
-        entry.message_id and storable(entry.message_id),
-        *(entry.tokens or NO_USAGE),
-        None if unpriced else nano_usd,
-        nano_usd if unpriced else "",
-        entry.reported,
-        entry.witnesses,
-        entry.copies,
-        joined_by_of(entry) or "",
-        0 if entry.final else 1,
+        micros_of(row.at),
+        row.message_id and storable(row.message_id),
+        *(row.tokens or NO_TOKENS),
+        None if unpriced else row.nano_usd,
+        row.nano_usd if unpriced else "",
+        NEVER if row.reported_cost_usd is None else row.reported_cost_usd,
+        BITS[row.witnesses],
+        row.copies,
+        row.joined_by or "",
+        0 if row.final else 1,
     )
 
 
-NO_USAGE = (None, None, None, None, None)
+NO_TOKENS = (None, None, None, None, None)
 _INSERT_ROW = f"""
-    INSERT INTO ledger VALUES (?, ?, nullif(?, {NEVER}), ?, ?, ?, ?, ?, ?, ?, nullif(?, ''), nullif(?, {NOT_REPORTED}),
+    INSERT INTO ledger VALUES (?, ?, nullif(?, {NEVER}), ?, ?, ?, ?, ?, ?, ?, nullif(?, ''), nullif(?, {NEVER}),
         ?, ?, nullif(?, ''), ?)
 """
 
 
-def _session_values(
+def _session_columns(
     name: str, group: _SessionSources, family: str, parent: str | None, place: int, inherited_turns: int
-) -> tuple[object, ...]:
-    summed = Sum()
-    for _, entry, nano_usd in group.rows:
-        reported, is_response = reported_usd_of(entry), entry.copies > 0
-        summed.count(entry.tokens, nano_usd, reported, not entry.final, is_response=is_response)
-    total = summed.total()
+) -> dict[str, object]:
+    billed = total(group.rows)
     times = [row.at for source in group.sources for row in source.responses if row.at]
     modified = max(source.modified for source in group.sources)
     started, ended = (micros_of(min(times)), micros_of(max(times))) if times else (None, None)
     models = _models(group)
-    return (
-        name,
-        family,
-        _agent(group),
-        storable(_project(group) or "") or None,
-        json_list(models.all),
-        json_list(models.aside),
-        started,
-        ended,
-        ended if ended is not None else round(modified * 1e6),
-        total.responses,
-        *total.usage.counts,
-        total.cost.nano_usd,
-        total.unpriced,
-        total.cost.reason,
-        total.reported_cost_usd,
-        *_context(group),
-        _witnesses(group),
-        parent,
-        place,
-        inherited_turns,
-        _has_unlisted_calls(group),
-        modified,
-        sum(source.size for source in group.sources),
-        hashlib.sha256("\n".join(sorted(source.stamp for source in group.sources)).encode()).hexdigest()[:32],
-    )
+    context, peak = _context(group)
+    stamps = "\n".join(sorted(source.stamp for source in group.sources))
+    return {
+        "id": name,
+        "family": family,
+        "agent": _agent(group),
+        "response_project": storable(_project(group) or "") or None,
+        "models": json_list(models.all),
+        "side_models": json_list(models.aside),
+        "first_response": started,
+        "last_response": ended,
+        "last_active": ended if ended is not None else round(modified * 1e6),
+        "responses": billed.responses,
+        **asdict(billed.usage),
+        "nano_usd": billed.cost.nano_usd,
+        "unpriced_responses": billed.unpriced,
+        "unpriced_reason": billed.cost.reason,
+        "reported_cost_usd": billed.reported_cost_usd,
+        "context_tokens": context,
+        "peak_context_tokens": peak,
+        "witnesses": _witnesses(group),
+        "parent": parent,
+        "family_position": place,
+        "inherited_turns": inherited_turns,
+        "has_unlisted_calls": _has_unlisted_calls(group),
+        "modified": modified,
+        "size": sum(source.size for source in group.sources),
+        "stamp": hashlib.sha256(stamps.encode()).hexdigest()[:32],
+    }
 
 
 _SAME_DESCENT = "inherited_turns = excluded.inherited_turns AND parent IS excluded.parent"
-_UPSERT_SESSION = f"""
-    INSERT INTO sessions (id, family, agent, response_project, models, side_models, first_response, last_response,
-        last_active, responses, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens,
-        cache_write_1h_tokens, nano_usd, unpriced_responses, unpriced_reason, reported_cost_usd, context_tokens,
-        peak_context_tokens, witnesses, parent, family_position, inherited_turns, has_unlisted_calls, modified, size,
-        stamp)
-    VALUES ({", ".join("?" * 29)})
-    ON CONFLICT (id) DO UPDATE SET family = excluded.family, agent = coalesce(excluded.agent, agent),
-        response_project = excluded.response_project, models = excluded.models, side_models = excluded.side_models,
-        first_response = excluded.first_response, last_response = excluded.last_response,
-        last_active = CASE WHEN details_stamp IS excluded.stamp THEN coalesce(ended, excluded.last_active)
-            ELSE max(coalesce(ended, excluded.last_active), excluded.last_active) END,
-        responses = excluded.responses, input_tokens = excluded.input_tokens,
-        output_tokens = excluded.output_tokens, cache_read_tokens = excluded.cache_read_tokens,
-        cache_write_tokens = excluded.cache_write_tokens, cache_write_1h_tokens = excluded.cache_write_1h_tokens,
-        nano_usd = excluded.nano_usd, unpriced_responses = excluded.unpriced_responses,
-        unpriced_reason = excluded.unpriced_reason, reported_cost_usd = excluded.reported_cost_usd,
-        context_tokens = excluded.context_tokens, peak_context_tokens = excluded.peak_context_tokens,
-        witnesses = excluded.witnesses, details_stamp = iif({_SAME_DESCENT}, details_stamp, NULL),
-        details_position = iif({_SAME_DESCENT}, details_position, NULL), parent = excluded.parent,
-        family_position = excluded.family_position, inherited_turns = excluded.inherited_turns,
-        has_unlisted_calls = excluded.has_unlisted_calls, modified = excluded.modified, size = excluded.size,
-        stamp = excluded.stamp
-"""
+_SESSION_CHANGES = {
+    "agent": "coalesce(excluded.agent, agent)",
+    "last_active": """CASE WHEN details_stamp IS excluded.stamp THEN coalesce(ended, excluded.last_active)
+        ELSE max(coalesce(ended, excluded.last_active), excluded.last_active) END""",
+    "details_stamp": f"iif({_SAME_DESCENT}, details_stamp, NULL)",
+    "details_position": f"iif({_SAME_DESCENT}, details_position, NULL)",
+}
 
 
 def _count_inherited(group: _SessionSources) -> int:
     """Return how many responses of the main thread, as the best witness has it, count in another session."""
-    counted = {_response_key(entry.message_id, entry.at) for _, entry, _ in group.rows}
-    main = {_response_key(row.message_id, micros_of(row.at)) for row in group.best.responses if _is_main(row)}
+    counted = set(map(_response_key, group.rows))
+    own = (row for row in group.best.responses if row.thread == MAIN and row.model != SYNTHETIC)
+    main = set(map(_response_key, own))
     return len(main - counted)
 
 
 def _has_unlisted_calls(gathered: _SessionSources) -> int:
     totals = (batch_total.total for source in gathered.sources for batch_total in source.billed.totals)
     return int(has_unlisted_calls(_agent(gathered), WITNESS_SETS[_witnesses(gathered)], totals))
-
-
-def _is_main(row: ModelResponse) -> bool:
-    return row.thread == MAIN and row.model != SYNTHETIC
 
 
 def _agent(group: _SessionSources) -> str | None:
@@ -627,9 +560,7 @@ def _agent(group: _SessionSources) -> str | None:
 
 
 def _project(group: _SessionSources) -> str | None:
-    projects = (
-        row.project for source in (group.best, *group.sources) for row in source.responses if row.project
-    )
+    projects = (row.project for source in (group.best, *group.sources) for row in source.responses if row.project)
     return next(projects, None)
 
 
@@ -637,24 +568,17 @@ def _models(group: _SessionSources) -> SessionModels:
     """Return the models of the session's own responses; where all are a parent's, of those."""
     if only := _only_model(group.rows):
         return SessionModels([only], [])
-    rows = [
-        (entry.at, AnswerModel(entry.kind.model, place.thread, entry.tokens is not None))
-        for place, entry, _ in group.rows
-    ]
+    rows: Iterable[ModelResponse] = group.rows
     if not rows:
-        rows = [
-            (micros_of(row.at), AnswerModel(row.model, row.thread, row.usage is not None))
-            for source in group.sources
-            for row in source.responses
-        ]
-    rows.sort(key=lambda row: (row[0] == NEVER, row[0], row[1].model or ""))
-    return models_of(answer for _, answer in rows)
+        rows = (row for source in group.sources for row in source.responses)
+    in_order = sorted(rows, key=lambda row: (row.at is None, micros_of(row.at), row.model or ""))
+    return models_of(AnswerModel(row.model, row.thread, row.usage is not None) for row in in_order)
 
 
-def _only_model(rows: Sequence[_Row]) -> str | None:
+def _only_model(rows: Sequence[LedgerRow]) -> str | None:
     """Return the model that gave all of these answers, none of them outside the conversation; `None` if there is no
     such model."""
-    models = {entry.kind.model if place.thread != SIDE else None for place, entry, _ in rows}
+    models = {row.model if row.thread != SIDE else None for row in rows}
     only = models.pop() if len(models) == 1 else None
     return None if only == SYNTHETIC else only
 
@@ -665,7 +589,4 @@ def _context(group: _SessionSources) -> tuple[int | None, int | None]:
 
 
 def _witnesses(group: _SessionSources) -> int:
-    bits = 0
-    for source in group.sources:
-        bits |= source.witnesses
-    return bits
+    return reduce(or_, (source.witnesses for source in group.sources))

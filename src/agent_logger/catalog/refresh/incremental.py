@@ -19,8 +19,8 @@ from agent_logger.agents.claude_code.transcript.turns import is_unique
 from agent_logger.agents.registry import agent_called
 from agent_logger.agents.source_files import SourceFiles
 from agent_logger.catalog.discovery.reader import open_source
-from agent_logger.catalog.ledger.metrics import active_seconds, count_tool_calls
 from agent_logger.catalog.ledger.rows import NEVER, micros_of
+from agent_logger.catalog.session_details import Counts, counts_of
 from agent_logger.errors import SourceError
 from agent_logger.files import foreign
 from agent_logger.files.follow import Position, Rest, position_at
@@ -29,60 +29,34 @@ from agent_logger.model.responses import ModelResponse
 from agent_logger.model.session import MAIN, Session, Turn
 
 LONG_BYTES = 1 << 20  # a shorter file is read as a whole faster than a mark would be found
-TAIL_BYTES = 1 << 18  # that may be read again and again before the mark moves on
-FIRST_BYTES, MOST_BYTES = 1 << 16, 1 << 24  # at the end of a file, that are searched for the line of a turn
-
-
-class Counts(msgspec.Struct, frozen=True, array_like=True):
-    """The counts that are summed over a session."""
-
-    tool_calls: int = 0
-    errors: int = 0
-    active_micros: int = 0
-
-    def __add__(self, other: "Counts") -> "Counts":
-        return Counts(
-            self.tool_calls + other.tool_calls,
-            self.errors + other.errors,
-            self.active_micros + other.active_micros,
-        )
-
-    def __sub__(self, other: "Counts") -> "Counts":
-        return Counts(
-            self.tool_calls - other.tool_calls,
-            self.errors - other.errors,
-            self.active_micros - other.active_micros,
-        )
+TAIL_BYTES = 1 << 18  # bytes that may be read again and again before the mark moves
+# Bytes at the end of a file that are searched for the line of a turn.
+FIRST_BYTES, MOST_BYTES = 1 << 16, 1 << 24
 
 
 class Mark(msgspec.Struct, frozen=True, kw_only=True):
-    """Where to continue reading, and what comes before."""
+    """The place where reading continues, and the facts about what comes before."""
 
     position: Position
-    size: int = 0  # of the file, when it was last read
+    size: int = 0  # the size of the file when it was last read
     others: str  # the stamp of its sub-agents' files
-    exchange: int  # the number of the one that the mark is in
-    turn: int  # the place of the first turn after it
-    at: int  # its time, in microseconds
+    exchange: int  # the number of the exchange that the mark is in
+    turn: int  # the place of the first turn after the mark
+    at: int  # the time of that turn, in microseconds
     loose: frozenset[str]  # ids of lines before the mark that lines after it are linked to
     counts: Counts
-    inherited_turns: int = 0  # that count in another session
+    inherited_turns: int = 0  # turns that count in another session
 
 
 class SessionTail(msgspec.Struct, frozen=True, kw_only=True):
-    """What comes after a mark: a session whose first exchange and turn have these numbers."""
+    """The part of a session after a mark; its first exchange and turn have these numbers."""
 
     mark: Mark  # where to continue the next time
     exchange: int
     turn: int
     session: Session
-    titled: bool  # by the client or a person, after the mark
-    counts: Counts  # of the whole session
-
-
-def counts_of(session: Session) -> Counts:
-    calls, errors = count_tool_calls(session)
-    return Counts(calls, errors, round((active_seconds(session) or 0.0) * 1e6))
+    titled: bool  # whether the client or a person gave a title after the mark
+    counts: Counts  # counts of the whole session
 
 
 def mark_of(sources: Iterable[Source], session: Session) -> Mark | None:
@@ -104,9 +78,7 @@ def tail_of(sources: Iterable[Source], mark: Mark, before: Iterable[ModelRespons
     if position.size == mark.size:  # nothing was appended, so something was written over
         return None
     earlier = {response.message_id for response in before if micros_of(response.at) < mark.at}
-    if not _is_continuation(transcript, mark) or any(
-        turn.message_id in earlier for turn in transcript.session.turns
-    ):
+    if not _is_continuation(transcript, mark) or any(turn.message_id in earlier for turn in transcript.session.turns):
         return None
     counts = mark.counts + counts_of(transcript.session)
     moved = None
@@ -153,7 +125,7 @@ def _is_continuation(transcript: Transcript, mark: Mark) -> bool:
     return (
         micros_of(transcript.session.started) >= mark.at
         and transcript.loose == mark.loose  # no new links to lines before, and no missing line was added
-        and not transcript.summaries  # they may describe lines before
+        and not transcript.summaries  # summaries may describe lines before the mark
         and _is_plain(transcript.session)
     )
 
@@ -227,7 +199,7 @@ def _find_line(path: Path, turn: Turn) -> int | None:
             data = os.pread(fd, size - start, start)
             foreign.work.bytes += len(data)
             at = data.find(name)
-            if at >= (window // 2 if start else 0):  # else it may also be further up
+            if at >= (window // 2 if start else 0):  # a line near the start may have another one before it
                 return start + data.rfind(b"\n", 0, at) + 1
             window *= 4
     return None
@@ -235,9 +207,7 @@ def _find_line(path: Path, turn: Turn) -> int | None:
 
 def _is_end(whole: Session, session: Session, at: int) -> bool:
     """Whether the one session is what the other has from this turn on."""
-    inputs, of_all = (
-        [exchange.user_input for exchange in each_session.exchanges] for each_session in (whole, session)
-    )
+    inputs, of_all = ([exchange.user_input for exchange in each_session.exchanges] for each_session in (whole, session))
     return (
         _is_plain(whole)
         and micros_of(whole.started) != NEVER

@@ -6,17 +6,19 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 import msgspec
 
 from agent_logger.catalog.database import transaction
-from agent_logger.catalog.discovery.reader import ResponseBatch, read_batch, unpacked, unpacked_totals
+from agent_logger.catalog.details import store_lone_details
+from agent_logger.catalog.discovery.reader import ResponseBatch, read_batch
 from agent_logger.catalog.ledger.rows import BIT
+from agent_logger.catalog.ledger.stored_responses import decode_responses, decode_totals
+from agent_logger.catalog.refresh.changes import REMOVED, Progress, count_change
 from agent_logger.catalog.refresh.families import SourceReading, beginning_of, update_families
-from agent_logger.catalog.refresh.refresh import REMOVED, Progress, count_change
 from agent_logger.errors import SourceError
 from agent_logger.files.follow import Position
 from agent_logger.files.sources import Source
 from agent_logger.files.stored_text import storable
 
 FIRST_READ, MOST_READ = 256, 4096  # sources that are stored at once
-MOST_RESPONSES = 20_000  # of them
+MOST_RESPONSES = 20_000  # responses of these sources
 
 _position = msgspec.json.Decoder(Position).decode
 
@@ -33,12 +35,13 @@ def ingest(
     portions = 0
     total, done = sum(source.size for source in changed), 0
     read = (
-        _read(source, _load_batch(database, source) if storable(source.key) in stored else None)
-        for source in changed
+        _read(source, _load_batch(database, source) if storable(source.key) in stored else None) for source in changed
     )
     for batch in _batches(_drop_removed(removed, reading) for reading in read):
         with transaction(database):
             update_families(database, batch)
+            details = ((reading.batch.session, reading.batch.details) for reading in batch)
+            store_lone_details(database, [(name, read) for name, read in details if read])
             count_change(database)
         portions += 1
         done += sum(reading.source.size for reading in batch)
@@ -74,7 +77,7 @@ def _load_batch(database: sqlite3.Connection, source: Source) -> ResponseBatch |
     if row is None or _is_written_over(source.stamp, row[0]):
         return None
     _, session, parent, witnesses, responses, position, totals, *times = row
-    responses_before, counted = unpacked(responses), unpacked_totals(totals)
+    responses_before, counted = decode_responses(responses), decode_totals(totals)
     beginning = beginning_of(parent, *times)
     return ResponseBatch(
         session, parent, witnesses, responses_before, _position(position), beginning=beginning, totals=counted

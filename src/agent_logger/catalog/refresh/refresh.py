@@ -5,29 +5,26 @@ What is unchanged by its stamp is not opened; what has grown is read incremental
 
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from agent_logger.catalog.database import json_list, transaction
 from agent_logger.catalog.discovery.all_sources import find_sources
 from agent_logger.catalog.discovery.own_logs import is_only_sealed
+from agent_logger.catalog.refresh.changes import REMOVED, Progress, changes, count_change
 from agent_logger.files import foreign
 from agent_logger.files.sources import Source, StampCache
 from agent_logger.files.stored_text import hashed, restored, storable
 from agent_logger.home.facts import tombstones
 from agent_logger.model.prices import price_date
 
-REMOVED = "removed"  # the damage of a log whose session was
-
-Progress = Callable[[int, int], None]  # bytes that are done, and all bytes to do
-
 
 class RefreshReport(NamedTuple):
-    """What a refresh found, and how much it read."""
+    """The result of a refresh: how many sources there are, and how many it read."""
 
-    sources: int  # that there are
-    changed: int  # that were read
+    sources: int  # sources that exist
+    changed: int  # sources that were read
     removed: int
     files_opened: int
     bytes_read: int
@@ -61,20 +58,16 @@ class _Scan:
 
     def __init__(self, database: sqlite3.Connection, home: Path) -> None:
         self.removed = frozenset(tombstones(home))
-        self.changes = changes(database)  # that were made before we looked
+        self.changes = changes(database)  # changes before we looked
         self.folder_hashes = _load_folder_hashes(database, self.removed)
-        self.cache = StampCache(_load_stamps(database), self.folder_hashes)
+        rows = database.execute("SELECT path, stamp, value FROM stamp_cache")
+        stamps = {path: (stamp, values) for path, stamp, values in rows}
+        self.cache = StampCache(stamps, self.folder_hashes)
         there = {
-            storable(source.key): source
-            for source in find_sources(home, self.cache)
-            if source.name not in self.removed
+            storable(source.key): source for source in find_sources(home, self.cache) if source.name not in self.removed
         }
         self.stored = state_by_key = _source_states(database, self.cache.unchanged)
-        changed = [
-            source
-            for key, source in there.items()
-            if _is_changed(source, state_by_key.get(key), self.removed)
-        ]
+        changed = [source for key, source in there.items() if _is_changed(source, state_by_key.get(key), self.removed)]
         self.changed = sorted(changed, key=lambda source: -source.modified)
         self.sealed = [
             source
@@ -84,7 +77,7 @@ class _Scan:
         self.gone = [key for key in state_by_key if key not in there]
 
 
-# What was found of a log is true of its sealed form, except for the files that damaged lines are in.
+# Facts about a log are true of its sealed form, too, except for the names of files with damaged lines.
 _SEALED = """
     UPDATE sources SET stamp = ?1, size = ?2, closed_stamp = iif(closed_stamp = stamp, ?1, closed_stamp),
         damage_stamp = iif(damage_stamp = stamp AND damaged_lines = 0, ?1, damage_stamp)
@@ -97,14 +90,15 @@ def _store_known_changes(database: sqlite3.Connection, scan: _Scan) -> int:
     if not (scan.gone or scan.sealed or scan.cache.new):
         return 0
     with transaction(database):
-        _store_stamps(database, scan.cache)
+        rows = ((storable(path), *values) for path, values in scan.cache.new.items())
+        database.executemany("INSERT OR REPLACE INTO stamp_cache VALUES (?, ?, ?)", rows)
         for source in scan.sealed:
             database.execute(_SEALED, (source.stamp, source.size, storable(source.key)))
         if scan.gone:
             from agent_logger.catalog.refresh.families import update_families
 
             update_families(database, [], scan.gone)
-            database.execute("DELETE FROM folder_hashes")  # one that was deleted may be restored as it was
+            database.execute("DELETE FROM folder_hashes")  # a deleted folder may be restored as it was
         count_change(database)
     return 1
 
@@ -147,24 +141,6 @@ def _is_changed(source: Source, before: _SourceState | None, removed: frozenset[
     return before.damage != REMOVED if before.session in removed else before.damage is not None
 
 
-def state(database: sqlite3.Connection) -> str:
-    """Return a text that differs after every change, also in a catalog that was newly created."""
-    (made,) = database.execute("SELECT value FROM properties WHERE name = 'catalog_id'").fetchone()
-    return f"{made}:{changes(database)}"
-
-
-def changes(database: sqlite3.Connection) -> int:
-    """Return a number that grows with every change by any process."""
-    row = database.execute("SELECT value FROM properties WHERE name = 'change_count'").fetchone()
-    return int(row[0]) if row else 0
-
-
-def count_change(database: sqlite3.Connection) -> None:
-    database.execute(
-        "INSERT INTO properties VALUES ('change_count', 1) ON CONFLICT (name) DO UPDATE SET value = value + 1"
-    )
-
-
 def _update_prices(database: sqlite3.Connection) -> None:
     """Derive the ledger again if the price list has changed: all its costs come from one price list."""
     row = database.execute("SELECT value FROM properties WHERE name = 'price_date'").fetchone()
@@ -187,16 +163,6 @@ def _count_overdue(database: sqlite3.Connection) -> None:
         with transaction(database):
             derive_overdue(database)
             count_change(database)
-
-
-def _load_stamps(database: sqlite3.Connection) -> dict[str, tuple[str, str]]:
-    rows = database.execute("SELECT path, stamp, value FROM stamp_cache")
-    return {path: (stamp, values) for path, stamp, values in rows}
-
-
-def _store_stamps(database: sqlite3.Connection, cache: StampCache) -> None:
-    rows = ((storable(path), *values) for path, values in cache.new.items())
-    database.executemany("INSERT OR REPLACE INTO stamp_cache VALUES (?, ?, ?)", rows)
 
 
 # ---------------------------------------------------------------- folders that look as they did
@@ -230,6 +196,4 @@ def _store_folder_hashes(database: sqlite3.Connection, scan: _Scan, written: int
             database.execute("DELETE FROM folder_hashes")
             rows = ((storable(folder), value) for folder, value in hashes.items())
             database.executemany("INSERT INTO folder_hashes VALUES (?, ?)", rows)
-            database.execute(
-                "INSERT OR REPLACE INTO properties VALUES ('tombstones', ?)", (_hash_names(scan.removed),)
-            )
+            database.execute("INSERT OR REPLACE INTO properties VALUES ('tombstones', ?)", (_hash_names(scan.removed),))

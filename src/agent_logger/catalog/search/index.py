@@ -19,12 +19,10 @@ from agent_logger.catalog.database import json_list, transaction
 from agent_logger.catalog.search.texts import NO_TURN, Text
 from agent_logger.catalog.search.tokenizer import space_words
 
-SHARD_TEXT_BYTES = 360_000_000  # of texts, which make an index of about 200 MB
+SHARD_TEXT_BYTES = 360_000_000  # bytes of texts, which make an index of about 200 MB
 MOST_DEAD = 0.2
 SHARD = 40  # bits of a row's number below that of its shard
-HASH_BYTES = (
-    16 << 20
-)  # words that SQLite gathers before it writes them: half the time that its own choice takes
+HASH_BYTES = 16 << 20  # words that SQLite gathers before it writes them: half the time that its own choice takes
 
 
 class IndexedSession(NamedTuple):
@@ -35,7 +33,7 @@ class IndexedSession(NamedTuple):
     texts: Sequence[Text]  # all, or those from a turn on
     relatives: Sequence[str] = ()
     since: tuple[int, int] = (0, NO_TURN)  # the numbers of its exchange and its own
-    mark: bytes | None = None  # where reading can continue
+    mark: bytes | None = None  # the place where reading can continue
 
 
 class TextPosition(NamedTuple):
@@ -82,7 +80,7 @@ def index(database: sqlite3.Connection, entries: Iterable[IndexedSession], gone:
         database.execute("DELETE FROM properties")
         for session in gone:
             _forget(database, session)
-        _drop_dead(database)  # before anything is added to it
+        _drop_dead(database)  # dead rows are dropped before anything is added
         writing_to = _Shard(database)
         for entry in entries:
             writing_to.take(entry)
@@ -111,30 +109,49 @@ def _shards_of(database: sqlite3.Connection, session: str) -> set[int]:
     return {shard for (shard,) in database.execute(query, (SHARD, session))}
 
 
-def matches(
-    database: sqlite3.Connection, match: str, *, error: bool, sessions: str | None, limit: int
-) -> list[IndexHit]:
-    """Return the rows that match, the best first, and of equals the newer one. `sessions`: a JSON list of them, to
-    search only those."""
+class Scope(NamedTuple):
+    """Where texts are searched for."""
+
+    sessions: str | None = None  # a JSON list of them; none: in all
+    since: int | None = None  # milliseconds since 1970
+    until: int | None = None  # the same, and no longer included
+    error: bool = False  # only in tool calls that failed
+
+    @property
+    def condition(self) -> str:
+        times = "AND (:since IS NULL OR at >= :since) AND (:until IS NULL OR at < :until AND at > 0)"
+        within = "AND (:sessions IS NULL OR indexed_sessions.session IN (SELECT value FROM json_each(:sessions)))"
+        return f"{within} {times} {'AND is_error' if self.error else ''}"
+
+
+def matches(database: sqlite3.Connection, match: str, scope: Scope, limit: int) -> list[IndexHit]:
+    """Return the rows that match, the best first, and of equals the newer one."""
     shards = [shard for (shard,) in database.execute("SELECT id FROM shards ORDER BY id DESC")]
-    rows = [
-        row for shard in shards for row in _matches_in_shard(database, shard, match, error, sessions, limit)
-    ]
+    rows = [row for shard in shards for row in _matches_in_shard(database, shard, match, scope, limit)]
     return sorted(rows, key=lambda row: (row.rank, -row.at, row.places))[:limit]
 
 
 MONTH = 30 * 86_400_000.0  # milliseconds; what was said now counts twice, and half of that is gone in a month
 
 
-def failed_calls(database: sqlite3.Connection, *, sessions: str | None, limit: int) -> list[IndexHit]:
+def failed_calls(database: sqlite3.Connection, scope: Scope, limit: int) -> list[IndexHit]:
     """Return tool calls that failed, the newest first."""
     query = f"""
         SELECT {_PLACES}, kind, at, result_at, is_error, hash, 0.0
         FROM texts JOIN indexed_sessions ON indexed_sessions.id = texts.session
-        WHERE is_error AND (?1 IS NULL OR indexed_sessions.session IN (SELECT value FROM json_each(?1)))
-        GROUP BY index_row ORDER BY at DESC LIMIT ?2
+        WHERE is_error {scope.condition} GROUP BY index_row ORDER BY at DESC LIMIT :limit
     """
-    return [_read_hit(row) for row in database.execute(query, (sessions, limit))]
+    return [_read_hit(row) for row in database.execute(query, {**scope._asdict(), "limit": limit})]
+
+
+def first_turns(database: sqlite3.Connection, session: str, exchanges: Iterable[int]) -> dict[int, int]:
+    """Return the first turn of these exchanges of a session, where an exchange has one."""
+    query = """
+        SELECT exchange, min(turn) FROM texts
+        WHERE session = (SELECT id FROM indexed_sessions WHERE session = ?)
+            AND exchange IN (SELECT value FROM json_each(?)) AND turn <> ? GROUP BY exchange
+    """
+    return dict(database.execute(query, (session, json_list(exchanges), NO_TURN)))
 
 
 _PLACES = "json_group_array(json_array(indexed_sessions.session, exchange, turn))"
@@ -145,29 +162,23 @@ def _read_hit(row: Sequence[Any]) -> IndexHit:
     return IndexHit(tuple(sorted(_places(row[0]))), *row[1:])
 
 
-MOST_MATCHES = 10_000  # of a shard that are looked at: with more of them, words distinguish nothing
+# Matches of a shard that are looked at. Words with more matches distinguish nothing.
+MOST_MATCHES = 10_000
 
 
-def _matches_in_shard(
-    database: sqlite3.Connection, shard: int, match: str, error: bool, sessions: str | None, limit: int
-) -> list[IndexHit]:
+def _matches_in_shard(database: sqlite3.Connection, shard: int, match: str, scope: Scope, limit: int) -> list[IndexHit]:
     table = f"words_{shard}"
-    condition = "AND is_error" if error else ""
-    within = (
-        "AND indexed_sessions.session IN (SELECT value FROM json_each(?))" if sessions is not None else ""
-    )
     query = f"""
         SELECT {_PLACES}, kind, at, result_at, is_error, hash,
-            rank * (1 + 1 / (1 + max(0, ? - at) / {MONTH})) AS score
+            rank * (1 + 1 / (1 + max(0, :now - at) / {MONTH})) AS score
         FROM (
-            SELECT rowid AS row, bm25({table}, 1.0, 0.5, 0.5) AS rank FROM {table} WHERE {table} MATCH ?
+            SELECT rowid AS row, bm25({table}, 1.0, 0.5, 0.5) AS rank FROM {table} WHERE {table} MATCH :match
             ORDER BY rowid DESC LIMIT {MOST_MATCHES}
         )
         JOIN texts ON index_row = {shard << SHARD} + row JOIN indexed_sessions ON indexed_sessions.id = texts.session
-        WHERE 1 {condition} {within} GROUP BY index_row ORDER BY score, at DESC, index_row LIMIT ?
+        WHERE 1 {scope.condition} GROUP BY index_row ORDER BY score, at DESC, index_row LIMIT :limit
     """
-    now = round(time.time() * 1000)
-    values = [now, match, limit] if sessions is None else [now, match, sessions, limit]
+    values = {**scope._asdict(), "now": round(time.time() * 1000), "match": match, "limit": limit}
     return [_read_hit(row) for row in database.execute(query, values)]
 
 
@@ -185,9 +196,8 @@ class _Shard:
         self._shard, self._first = _growing_shard(database)
         self._words: list[Text] = []
         self._rows: list[tuple[int, ...]] = []
-        self._rows_by_session: dict[
-            str, list[tuple[int, ...]]
-        ] = {}  # the same by session, of those that have relatives
+        # The rows of sessions that have relatives, by session.
+        self._rows_by_session: dict[str, list[tuple[int, ...]]] = {}
 
     def take(self, entry: IndexedSession) -> None:
         session, texts = _register(self._database, entry)
@@ -233,20 +243,12 @@ class _Shard:
             (number, space_words(text.text), space_words(text.tool), space_words(text.file))
             for number, text in enumerate(texts, self._first)
         )
-        self._database.executemany(
-            f"INSERT INTO words_{shard} (rowid, text, tool, file) VALUES (?, ?, ?, ?)", words
-        )
+        self._database.executemany(f"INSERT INTO words_{shard} (rowid, text, tool, file) VALUES (?, ?, ?, ?)", words)
 
 
 def _columns(text: Text) -> tuple[int, ...]:
-    return (
-        text.exchange,
-        text.turn,
-        text.kind,
-        text.at,
-        text.until,
-        1 if text.error else 0,
-    )  # a `bool` is slow to bind
+    # A `bool` is slow to bind.
+    return text.exchange, text.turn, text.kind, text.at, text.until, 1 if text.error else 0
 
 
 def _register(database: sqlite3.Connection, entry: IndexedSession) -> tuple[int, Sequence[Text]]:

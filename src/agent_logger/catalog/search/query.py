@@ -1,42 +1,53 @@
 """What a person types to search, and the query that the index gets for it.
 
 Words must all be there; `"in quotes"` one after the other, to the end if the quote is not closed; `begin*` as
-beginnings. `tool:Bash`, `file:login.py`, `project:`, `agent:` and `is:error` say where. Everything else is a word,
-whatever it would mean to a database.
+beginnings. `tool:Bash`, `file:login.py`, `project:`, `agent:`, `label:`, `is:error` and `is:pinned` say where.
+Everything else is a word, whatever it would mean to a database.
 """
 
 import re
 from dataclasses import dataclass, field
 
-from agent_logger.agents.registry import AGENTS
+from agent_logger.agents.registry import AGENTS, canonical_name
 from agent_logger.catalog.search.tokenizer import BEGIN, END, UNSPACED, space_words
 
 MOST_WORDS = 64
+# By field.
 EXAMPLES = {
     "tool": "Bash",
     "file": "login.py",
     "project": "shop",
     "agent": AGENTS[0].name,
+    "label": "todo",
     "is": "error",
-}  # by field
+}
 
 _PIECE = re.compile(r'(?:(?P<field>[a-z]+):)?(?:"(?P<phrase>[^"]*)"?|(?P<word>[^\s"]+))(?P<star>\*)?')
 _BARE = re.compile(rf"({'|'.join(EXAMPLES)}):")
-_WORD = re.compile(r"[^\W]+")  # what the index takes for a word, nearly: letters, digits, `_`
+_WORD = re.compile(r"[^\W]+")  # a word, nearly as the index splits them: letters, digits, `_`
 _NO_TEXT = re.compile("[\x00-\x1f\ud800-\udfff]")
 
 
 @dataclass(slots=True)
 class Query:
-    match: list[str] = field(default_factory=list)  # in the index's language
-    words: list[str] = field(default_factory=list)  # to be marked in a snippet: regular expressions
+    match: list[str] = field(default_factory=list)  # terms in the language of the index
+    words: list[str] = field(default_factory=list)  # regular expressions of the words to mark in a snippet
     project: str | None = None
     agent: str | None = None
+    label: str | None = None
+    pinned: bool = False
     error: bool = False
+    since: int | None = None  # milliseconds since 1970
+    until: int | None = None  # the same, and no longer included
 
     @property
     def is_empty(self) -> bool:
         return not self.match
+
+    @property
+    def can_match_marks(self) -> bool:
+        """Whether what people say of sessions is searched too: not for what tools did."""
+        return len(self.match) == len(self.words) and not self.error
 
 
 def read(typed: str) -> Query:
@@ -56,20 +67,24 @@ def read(typed: str) -> Query:
 
 
 def _lacking(name: str) -> ValueError:
-    return ValueError(f"{name}: lacks what it should be, as in {name}:{EXAMPLES[name]}")
+    return ValueError(f"{name}: needs a value, for example {name}:{EXAMPLES[name]}")
 
 
 def _take(query: Query, name: str | None, text: str, star: bool) -> None:
     words = _WORD.findall(space_words(text))
-    if name and not (words or (text and name in ("project", "agent"))):
+    if name and not (words or (text and name in ("project", "agent", "label"))):
         raise _lacking(name)
     if name == "project":
         query.project = text
     elif name == "agent":
-        query.agent = text
+        query.agent = canonical_name(text)
+    elif name == "label":
+        query.label = text
+    elif name == "is" and text == "pinned":
+        query.pinned = True
     elif name == "is":
         if text != "error":
-            raise ValueError(f"is:{text} is not known; is:error finds tool calls that failed")
+            raise ValueError(f"unknown filter is:{text}; is:error finds failed tool calls, is:pinned pinned sessions")
         query.error = True
     elif words:
         _take_words(query, name, words, star)

@@ -5,7 +5,7 @@ import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,28 +14,29 @@ from msgspec.structs import replace
 
 from agent_logger.catalog.database import json_list
 from agent_logger.catalog.details import (
-    Details,
-    details_of,
-    find_mark,
+    ReadDetails,
     load_details,
     load_session,
     load_tail,
+    load_whole,
     store_details,
 )
 from agent_logger.catalog.queries import PROJECT, OutdatedSession, sources_of
+from agent_logger.catalog.refresh.changes import Progress, state
 from agent_logger.catalog.refresh.incremental import Mark, SessionTail
-from agent_logger.catalog.refresh.refresh import Progress, state
 from agent_logger.catalog.search import index as text_index
 from agent_logger.catalog.search import query, snippets
 from agent_logger.catalog.search.index import IndexedSession, IndexHit, TextPosition
+from agent_logger.catalog.search.mark_hits import mark_hits
 from agent_logger.catalog.search.texts import INPUT, NO_TURN, TEXT, THINKING, TOOL, Text, texts_of
 from agent_logger.catalog.summary import Hit
-from agent_logger.files.sources import Source
 from agent_logger.files.stored_text import storable
+from agent_logger.home.marks import Marks, marked_sessions
 
 MOST_ROUNDS = 10  # as long as other processes find more to read
 BATCH_BYTES = 24_000_000  # of texts that are indexed at once
 SESSION_BYTES = 2_000  # that a session takes beside its texts: there may be very many with next to none
+MOST_COUNTED = 10_000  # hits
 KIND = {INPUT: "input", TEXT: "text", THINKING: "thinking", TOOL: "tool_use"}
 
 
@@ -56,9 +57,7 @@ def outdated_sessions(
     """Return sessions whose files are newer than the index, the one last active first; and, with `details`, those whose
     details are not known."""
     stamps = text_index.stamps(texts)
-    rows = catalog.execute(
-        "SELECT id, stamp, size, details_stamp FROM sessions ORDER BY last_active DESC, id"
-    )
+    rows = catalog.execute("SELECT id, stamp, size, details_stamp FROM sessions ORDER BY last_active DESC, id")
     return [
         OutdatedSession(name, stamp, size)
         for name, stamp, size, details_stamp in rows
@@ -131,9 +130,7 @@ def relatives(catalog: sqlite3.Connection) -> dict[str, list[str]]:
     )
     for family, name in rows:
         families.setdefault(family, []).append(name)
-    return {
-        name: [other for other in names if other != name] for names in families.values() for name in names
-    }
+    return {name: [other for other in names if other != name] for names in families.values() for name in names}
 
 
 def tail_texts(tail: SessionTail) -> list[Text]:
@@ -155,7 +152,7 @@ class _Batch:
         self._catalog, self._texts = catalog, texts
         self._relatives = relatives(catalog)
         self._marks = text_index.marks(texts)
-        self._details: list[Details] = []
+        self._details: list[ReadDetails] = []
         self._entries: list[IndexedSession] = []
         self.size = 0
 
@@ -166,18 +163,13 @@ class _Batch:
             self._details.append(load_details(self._catalog, source))
             self._put(source, tail_texts(tail), (tail.exchange, tail.turn), tail.mark)
             return
-        session = load_session(self._catalog, source.id)
-        details = details_of(source, session, find_mark(self._catalog, source, session))
+        session, details = load_whole(self._catalog, source)
         self._details.append(details)
         self._put(source, texts_of(session) if session else [], (0, NO_TURN), details.mark)
 
-    def _put(
-        self, source: OutdatedSession, texts: Sequence[Text], since: tuple[int, int], mark: Mark | None
-    ) -> None:
+    def _put(self, source: OutdatedSession, texts: Sequence[Text], since: tuple[int, int], mark: Mark | None) -> None:
         encoded = msgspec.json.encode(mark) if mark else None
-        entry = IndexedSession(
-            source.id, source.stamp, texts, self._relatives.get(source.id, ()), since, encoded
-        )
+        entry = IndexedSession(source.id, source.stamp, texts, self._relatives.get(source.id, ()), since, encoded)
         self._entries.append(entry)
         self.size += SESSION_BYTES + sum(len(text.text) for text in texts)
 
@@ -190,45 +182,68 @@ class _Batch:
 # ---------------------------------------------------------------- searching
 
 
-def search(
-    catalog: sqlite3.Connection, texts: sqlite3.Connection, search_query: query.Query, limit: int
-) -> list[Hit]:
-    """Search, the best hit first: by the words, and of equals the newer one."""
-    sessions = _sessions_within(catalog, search_query)
-    if search_query.match:
-        match = " AND ".join(search_query.match)
-        hits = text_index.matches(texts, match, error=search_query.error, sessions=sessions, limit=limit)
-    elif search_query.error:
-        hits = text_index.failed_calls(texts, sessions=sessions, limit=limit)
-    else:
-        return []
+class Searched(NamedTuple):
+    """What is searched: the catalog, its index, and what people say of sessions."""
+
+    catalog: sqlite3.Connection
+    texts: sqlite3.Connection
+    marks: Mapping[str, Marks]
+
+
+def search(searched: Searched, search_query: query.Query, limit: int) -> list[Hit]:
+    """Search, the best hit first: by the words, and of equals the newer one. Notes and labels come before all."""
+    marks = list(mark_hits(searched.catalog, searched.marks, search_query))
     words = [re.compile(word, re.IGNORECASE) for word in search_query.words]
-    return list(islice(_hits(catalog, hits, words), limit))
+    hits = _index_hits(searched, search_query, limit)
+    return list(islice(chain(marks, _hits(searched, hits, words)), limit))
 
 
-def _sessions_within(catalog: sqlite3.Connection, search_query: query.Query) -> str | None:
-    if search_query.project is None and search_query.agent is None:
-        return None
-    rows = catalog.execute(
-        f"SELECT id FROM sessions WHERE instr(folded({PROJECT}), ?) AND ? IN ('', folded(agent))",
-        (storable(search_query.project or "").lower(), storable(search_query.agent or "").lower()),
-    )
-    return json_list(name for (name,) in rows)
+def count_hits(searched: Searched, search_query: query.Query) -> int:
+    """Count the hits, up to `MOST_COUNTED` of them."""
+    hits = _index_hits(searched, search_query, MOST_COUNTED)
+    marks = mark_hits(searched.catalog, searched.marks, search_query)
+    merged = _merge_copies(hits, _sessions(searched.catalog, hits))
+    return sum(1 for _ in islice(chain(marks, merged), MOST_COUNTED))
 
 
-def _hits(
-    catalog: sqlite3.Connection, hits: Sequence[IndexHit], words: Sequence[re.Pattern[str]]
-) -> Iterator[Hit]:
+def _index_hits(searched: Searched, search_query: query.Query, limit: int) -> list[IndexHit]:
+    sessions = _sessions_within(searched, search_query)
+    scope = text_index.Scope(sessions, search_query.since, search_query.until, search_query.error)
+    if search_query.match:
+        return text_index.matches(searched.texts, " AND ".join(search_query.match), scope, limit)
+    return text_index.failed_calls(searched.texts, scope, limit) if search_query.error else []
+
+
+def _sessions_within(searched: Searched, search_query: query.Query) -> str | None:
+    """Return the sessions that the query is limited to, as JSON; None: all."""
+    names: set[str] | None = None
+    if search_query.project is not None or search_query.agent is not None:
+        rows = searched.catalog.execute(
+            f"SELECT id FROM sessions WHERE instr(folded({PROJECT}), ?) AND ? IN ('', folded(agent))",
+            (storable(search_query.project or "").lower(), storable(search_query.agent or "").lower()),
+        )
+        names = {name for (name,) in rows}
+    if search_query.label is not None or search_query.pinned:
+        marked = set(marked_sessions(searched.marks, label=search_query.label, pinned=search_query.pinned))
+        names = marked if names is None else names & marked
+    return None if names is None else json_list(names)
+
+
+def _hits(searched: Searched, hits: Sequence[IndexHit], words: Sequence[re.Pattern[str]]) -> Iterator[Hit]:
+    catalog = searched.catalog
     sessions = _sessions(catalog, hits)
     for hit, places in _merge_copies(hits, sessions):
         place, *forks = places
         snippet = _snippet(catalog, hit, place, words)
+        is_typed = place.turn == NO_TURN
+        answers = text_index.first_turns(searched.texts, place.session, [place.exchange]) if is_typed else {}
         yield Hit(
             session=place.session,
             forks=tuple(fork.session for fork in forks),
             title=sessions[place.session].title if place.session in sessions else None,
             exchange=place.exchange,
-            turn=None if place.turn == NO_TURN else place.turn,
+            turn=None if is_typed else place.turn,
+            answer=answers.get(place.exchange),
             kind=KIND[hit.kind],
             at=datetime.fromtimestamp(hit.at / 1000, UTC) if hit.at else None,
             snippet=snippet.text,
@@ -239,7 +254,7 @@ def _hits(
 class _Session(NamedTuple):
     title: str | None
     family: str
-    place: int  # in its family
+    place: int  # the place in its family
 
 
 def _sessions(catalog: sqlite3.Connection, hits: Sequence[IndexHit]) -> dict[str, _Session]:
@@ -259,6 +274,7 @@ def _merge_copies(
 ) -> Iterator[tuple[IndexHit, list[TextPosition]]]:
     """Yield each text with its places in a family, beginning with the session that the others were forked from. The
     rows of an index reflect what was found first, and sessions may have become relatives, or unrelated, since."""
+    in_family = {name: session.place for name, session in sessions.items()}
     groups: dict[tuple[object, ...], tuple[IndexHit, dict[str, list[TextPosition]]]] = {}
     for hit in hits:
         for place in hit.places:
@@ -267,29 +283,16 @@ def _merge_copies(
             groups.setdefault(key, (hit, {}))[1].setdefault(place.session, []).append(place)
     for hit, by_session in groups.values():
         for number in range(max(map(len, by_session.values()))):
-            places = [
-                sorted(own_places)[number] for own_places in by_session.values() if number < len(own_places)
-            ]
-            yield hit, _sort_places(places, sessions)
-
-
-def _sort_places(places: Sequence[TextPosition], sessions: Mapping[str, _Session]) -> list[TextPosition]:
-    """Return the place in the session that the others were forked from, and then those."""
-    in_family = {name: session.place for name, session in sessions.items()}
-    return sorted(places, key=lambda place: (in_family.get(place.session, 0), place))
+            places = [sorted(own_places)[number] for own_places in by_session.values() if number < len(own_places)]
+            yield hit, sorted(places, key=lambda place: (in_family.get(place.session, 0), place))
 
 
 def _snippet(
     catalog: sqlite3.Connection, hit: IndexHit, place: TextPosition, words: Sequence[re.Pattern[str]]
 ) -> snippets.Snippet:
     sources = sources_of(catalog, place.session)
-    files = [path for source in sources if source.agent for path in _files(source)]
+    files = [Path(path) for source in sources if source.agent for path in (source.path, *(source.others or ()))]
     if hit.at and (snippet := snippets.in_files(hit, files, words)):
         return snippet
     session = load_session(catalog, place.session)
     return (session and snippets.in_session(hit, place, session, words)) or snippets.Snippet("", ())
-
-
-def _files(source: Source) -> Iterator[Path]:
-    yield Path(source.path)
-    yield from map(Path, source.others or ())

@@ -14,15 +14,15 @@ from typing import Any, NamedTuple
 import msgspec
 
 from agent_logger.catalog.search.index import IndexHit, TextPosition
-from agent_logger.catalog.search.texts import texts_of
+from agent_logger.catalog.search.texts import strings_in, texts_of
 from agent_logger.errors import SourceError
 from agent_logger.files import foreign
 from agent_logger.model.redaction.redactor import hidden
-from agent_logger.model.session import PATH_KEYS, Session
+from agent_logger.model.session import Session, paths_in
 
 AROUND = 60  # characters before the first word that was found
 LONGEST = 200  # characters of a snippet
-MOST_LINES = 20  # with the same time
+MOST_LINES = 20  # lines with the same time
 MOST_FILE_BYTES = 1 << 30
 WINDOW = 64 << 10  # bytes of a file that are searched
 STAMP = b'"timestamp":"'
@@ -41,7 +41,7 @@ def in_files(hit: IndexHit, files: Iterable[Path], words: Sequence[re.Pattern[st
     if not words:
         strings = [text for line in lines for text in _tool_texts(line)]
         return snippet("\n".join(strings), words) if strings else None
-    texts = [text for line in lines for text in _strings(line)]
+    texts = [text for line in lines for text in strings_in(line)]
     best = max(texts, key=lambda text: sum(bool(word.search(text)) for word in words), default="")
     together = best if all(word.search(best) for word in words) else "\n".join(texts)
     return snippet(together, words) if any(word.search(together) for word in words) else None
@@ -65,13 +65,9 @@ def snippet(text: str, words: Sequence[re.Pattern[str]]) -> Snippet:
     start = max(0, _densest_place(places) - AROUND)
     start = visible.find(" ", start, start + 20) + 1 or start if start else 0
     cut = visible[start : start + LONGEST]
-    marks = [
-        (low - start, min(high - start, len(cut))) for low, high in places if start <= low < start + len(cut)
-    ]
+    marks = [(low - start, min(high - start, len(cut))) for low, high in places if start <= low < start + len(cut)]
     lead, tail = "…" if start else "", "…" if start + LONGEST < len(visible) else ""
-    return Snippet(
-        lead + cut + tail, tuple((low + len(lead), high + len(lead)) for low, high in _drop_overlaps(marks))
-    )
+    return Snippet(lead + cut + tail, tuple((low + len(lead), high + len(lead)) for low, high in _drop_overlaps(marks)))
 
 
 def _densest_place(places: Sequence[tuple[int, int]]) -> int:
@@ -151,11 +147,7 @@ def _tool_texts(line: Any) -> Iterator[str]:
 
 
 def _result_texts(answer: Any) -> Iterator[str]:
-    parts = (
-        [part.get("text") for part in answer if isinstance(part, dict)]
-        if isinstance(answer, list)
-        else [answer]
-    )
+    parts = [part.get("text") for part in answer if isinstance(part, dict)] if isinstance(answer, list) else [answer]
     yield from (part for part in parts if isinstance(part, str))
 
 
@@ -163,17 +155,8 @@ def _input_texts(given: Any) -> Iterator[str]:
     edit = [given.get(key) for key in ("old_string", "new_string")] if isinstance(given, dict) else []
     match edit:
         case [str(old), str(new)]:
-            yield from (path for key in PATH_KEYS if isinstance(path := given.get(key), str))
+            yield from paths_in(given)
             lines = set(old.splitlines())
             yield next((line for line in new.splitlines() if line not in lines), old)
         case _:
-            yield from _strings(given)
-
-
-def _strings(value: Any, depth: int = 0) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif depth < 50:
-        inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-        for part in inner:
-            yield from _strings(part, depth + 1)
+            yield from strings_in(given)

@@ -11,27 +11,26 @@ from msgspec.structs import replace
 
 from agent_logger.catalog.ledger.rows import NEVER, micros_of
 from agent_logger.model.redaction.redactor import hidden
-from agent_logger.model.session import PATH_KEYS, Block, Session, Turn
+from agent_logger.model.session import Block, Session, Turn, paths_in
 
 INPUT, TEXT, THINKING, TOOL = range(4)
 KINDS: Mapping[str, int] = {"text": TEXT, "thinking": THINKING}
 NO_TURN = -1
 
-MOST_CHARACTERS = 1 << 20  # of one text; what comes after them in a longer one is not found
+MOST_CHARACTERS = 1 << 20  # characters of one text that are indexed; the rest of a longer text is not found
 DEEPEST = 50  # levels of a tool's input
-COLOURS = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]"
-)  # of a terminal: they end with a letter, and the next word would begin with it
+# Escapes of a terminal end with a letter, which would become the beginning of the next word.
+COLOURS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
 
 class Text(msgspec.Struct, frozen=True, gc=False):  # faster to make than a named tuple
     """A redacted text. Times are milliseconds, and serve to find its lines again; 0 where they are not known."""
 
     exchange: int
-    turn: int  # its place in `Session.turns`; -1 for what a person typed
+    turn: int  # the place in `Session.turns`; -1 for a person's input
     kind: int
     at: int
-    until: int = 0  # of a tool's result
+    until: int = 0  # the end of a tool's result
     error: bool = False
     text: str = ""
     tool: str = ""
@@ -58,9 +57,7 @@ def _split(redacted: str, texts: list[Text]) -> list[str]:
     parts = redacted.split(BORDER)
     if len(parts) == 3 * len(texts):
         return parts
-    return [
-        _replace_surrogates(hidden(piece)) for text in texts for piece in (text.text, text.tool, text.file)
-    ]
+    return [_replace_surrogates(hidden(piece)) for text in texts for piece in (text.text, text.tool, text.file)]
 
 
 BORDER = "\n\x00\x1e\x00\n"
@@ -98,7 +95,7 @@ def _turn_texts(exchange: int, number: int, turn: Turn) -> list[Text]:
 
 def _tool_text(exchange: int, number: int, use: Block | None, result: Block | None) -> Text:
     given = use.input if use else None
-    strings = _strings(given)
+    strings = strings_in(given)
     if result:
         strings.append(result.text)
     end = _milliseconds(result.at) if result else 0
@@ -111,7 +108,7 @@ def _tool_text(exchange: int, number: int, use: Block | None, result: Block | No
         bool(result and result.is_error),
         "\n".join(strings)[:MOST_CHARACTERS],
         (use.name or "") if use else "",
-        _paths(given),
+        " ".join(paths_in(given)),
     )
 
 
@@ -132,7 +129,7 @@ def _replace_surrogates(text: str) -> str:
     return text
 
 
-def _strings(value: Any, depth: int = 0) -> list[str]:
+def strings_in(value: Any, depth: int = 0) -> list[str]:
     if isinstance(value, str):
         return [value]
     inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
@@ -141,11 +138,5 @@ def _strings(value: Any, depth: int = 0) -> list[str]:
         if isinstance(part, str):
             strings.append(part)
         else:
-            strings += _strings(part, depth + 1)
+            strings += strings_in(part, depth + 1)
     return strings
-
-
-def _paths(given: Any) -> str:
-    if not isinstance(given, Mapping):
-        return ""
-    return " ".join([path for key in PATH_KEYS if isinstance(path := given.get(key), str)])

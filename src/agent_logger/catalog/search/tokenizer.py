@@ -1,4 +1,4 @@
-"""What the index takes for a word.
+"""The words of the search index.
 
 Chinese and Japanese have no blanks between words, and Korean joins others to them. There each character is a word of
 its own, in the index as in a query, and a word of several is a phrase.
@@ -12,7 +12,7 @@ _RANGES = (
     "\U00020000-\U0003ffff"
 )
 UNSPACED = re.compile(f"[{_RANGES}]")
-BEGIN, END = rf"(?<![^\W{_RANGES}])", rf"(?![^\W{_RANGES}])"  # of a word of other scripts, as `\b` for all
+BEGIN, END = rf"(?<![^\W{_RANGES}])", rf"(?![^\W{_RANGES}])"  # the edges of a word of other scripts, as `\b` is for all
 
 
 def space_words(text: str) -> str:
@@ -22,4 +22,5 @@ def space_words(text: str) -> str:
     return UNSPACED.sub(r" \g<0> ", text)
 
 
-_BEFORE = bytes(range(0xE3))  # they begin with higher bytes: a dash or a tick must not cost a search
+# These characters begin with higher bytes: a dash or a tick must not cost a search.
+_BEFORE = bytes(range(0xE3))

@@ -41,9 +41,7 @@ def _agents_of(log: PartFile) -> list[PartFile]:
 
 
 def _file(name: str, messages: list[Message]) -> File:
-    return File(
-        name, [JsonEntry(number, 0, message, encode(message)) for number, message in enumerate(messages, 1)]
-    )
+    return File(name, [JsonEntry(number, 0, message, encode(message)) for number, message in enumerate(messages, 1)])
 
 
 def _meta(messages: list[Message]) -> str | None:

@@ -17,6 +17,7 @@ import msgspec
 from agent_logger import platform
 from agent_logger.home.layout import safe_name
 from agent_logger.logs.transcript.lines import Message
+from agent_logger.model.plurals import pluralize
 from agent_logger.protocols.json_text import decode, encode
 
 LONGEST = 30_000  # characters of a payload that stays in its line
@@ -43,7 +44,7 @@ class Persisted(msgspec.Struct, frozen=True):
 _marks = msgspec.json.Decoder(list[Persisted])
 
 
-def lightened(message: Message, folder: Path, written: Callable[[Path], None]) -> Message:
+def move_long_values(message: Message, folder: Path, written: Callable[[Path], None]) -> Message:
     """Return the message as its line has it; `folder` is the session's. Where a file cannot be written, the line is
     long.
 
@@ -51,7 +52,7 @@ def lightened(message: Message, folder: Path, written: Callable[[Path], None]) -
     already.
     """
     if MARK in message:
-        raise ValueError(f"`{MARK}` of a message is not for you to say")
+        raise ValueError(f"a message may not have the field `{MARK}`, which is reserved")
     marks: list[Persisted] = []
     for place, name, payload in list(_payloads(message)):
         text = payload if isinstance(payload, str) else encode(payload).decode()
@@ -135,7 +136,7 @@ def _preview(text: str, path: Path) -> str:
 def _write(folder: Path, name: str, text: str, kind: str) -> str:
     """Write a file. Returns its name; a name that is taken gets a number. Raises `OSError`."""
     if folder.is_symlink() or folder.parent.is_symlink():
-        raise OSError(f"{folder} is a link")
+        raise OSError(f"{folder} is a symbolic link")
     platform.make_folder(folder)
     held, file = _create(folder, name, kind)
     try:
@@ -153,7 +154,7 @@ def _create(folder: Path, name: str, kind: str) -> tuple[platform.Held, str]:
         file = f"{name}.{kind}" if number == 1 else f"{name}-{number}.{kind}"
         with suppress(FileExistsError):
             return platform.open_file(folder / file, create=True), file
-    raise OSError(f"{folder / name}: no name is free")
+    raise OSError(f"{folder / name}: no free name is left")
 
 
 def _read(folder: Path, mark: Persisted) -> Any:
@@ -164,5 +165,5 @@ def _read(folder: Path, mark: Persisted) -> Any:
     with open(fd, "rb") as file:
         text = file.read().decode("utf-8", "surrogatepass")
     if len(text) != mark.characters:
-        raise ValueError(f"{mark.file} has {len(text)} characters")
+        raise ValueError(f"{mark.file} has {pluralize(len(text), 'character')}")
     return text if mark.file.endswith(".txt") else decode(text.encode())

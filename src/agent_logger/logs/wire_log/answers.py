@@ -8,9 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from agent_logger.model.records import Response
-from agent_logger.providers.answer import Answer, fields_of, text_of
+from agent_logger.providers.answer import Answer
 from agent_logger.providers.blocks.base import value_of
 from agent_logger.providers.ending import DROPPED, body_of, read_again
+from agent_logger.providers.json_values import fields_of, text_of
 from agent_logger.providers.registry import Dialect
 from agent_logger.providers.token_counts import usage_of
 
@@ -28,9 +29,7 @@ def answer_of(response: Response, dialect: Dialect, *, websocket: bool = False) 
         answer = read_again(response, dialect, websocket=websocket)
         if message is not None:
             ended = answer.complete and not answer.error
-            answer = replace(
-                _stored_answer(response, message), complete=ended, error=answer.error, ended=answer.ended
-            )
+            answer = replace(_stored_answer(response, message), complete=ended, error=answer.error, ended=answer.ended)
     if answer.message is None:
         return None
     whole = answer.complete and response.reason != DROPPED and answer.stop_reason not in _NOT_ENDED_WELL

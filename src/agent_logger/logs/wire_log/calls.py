@@ -37,9 +37,7 @@ class ExchangeCalls:
     calls: list[LoggedCall] = field(default_factory=list)
 
     def main_calls(self) -> list[LoggedCall]:
-        return [
-            call for call in self.calls if call.thread == MAIN and call.kind != "compact" and not call.retried
-        ]
+        return [call for call in self.calls if call.thread == MAIN and call.kind != "compact" and not call.retried]
 
     def as_exchange(self, number: int, *, last: bool) -> Exchange:
         times = [time for call in self.calls for time in (call.started, call.ended) if time]
@@ -81,9 +79,8 @@ class CallThread:
     """The state of a thread of the conversation."""
 
     messages: int = 0  # of its last request
-    uses: dict[str, tuple[Block, LoggedCall]] = field(
-        default_factory=dict
-    )  # tool calls without a result, by id
+    # Tool calls without a result, by id.
+    uses: dict[str, tuple[Block, LoggedCall]] = field(default_factory=dict)
     answered: set[str] = field(default_factory=set)  # ids of those that have one
     latest: LoggedCall | None = None  # that was answered
 

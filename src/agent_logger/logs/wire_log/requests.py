@@ -14,9 +14,10 @@ import msgspec
 from agent_logger.logs.wire_log.answers import body_of
 from agent_logger.model.records import Request
 from agent_logger.model.session import Block
-from agent_logger.providers.answer import fields_of, text_of
+from agent_logger.providers import request_body
 from agent_logger.providers.blocks.base import joined_text, value_of
 from agent_logger.providers.blocks.registry import message_blocks
+from agent_logger.providers.json_values import fields_of, text_of
 from agent_logger.providers.lenient import fitting
 from agent_logger.providers.registry import Dialect, dialect_of
 
@@ -26,7 +27,8 @@ CACHE_MARK = "cache_control"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentMessage:
-    role: str  # user, assistant, tool, system, ... as the API calls it; the type of an item that has none
+    # user, assistant, tool, system, ... as the API calls it; for an item without a role, its type.
+    role: str
     blocks: Sequence[Block]
     raw: Any  # as it was sent
 
@@ -63,16 +65,15 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True):
 def asked_of(request: Request, provider: str) -> RequestView | None:
     """Return what a call sent; None for a call to no model, or whose body cannot be read."""
     dialect = dialect_of(provider, request.path)
-    body = body_of(request)
-    question = dialect.question(body, request.path) if dialect else None
-    if dialect is None or question is None:
+    body = dialect.request(body_of(request), request.path) if dialect else None
+    if dialect is None or body is None:
         return None
     return RequestView(
-        model=question.model,
-        system=_system(value_of(question.system)) if question.system else "",
-        tools=dict(_tools(body)),
-        messages=[_message(dialect, message) for message in question.messages],
-        goes_on_from=question.previous_response_id,
+        model=request_body.text(body.model),
+        system=_system(body.system_prompt),
+        tools=dict(_tools(request_body.value(body.tools))),
+        messages=[_message(dialect, message) for message in dialect.messages(body)],
+        goes_on_from=request_body.text(body.previous_response_id),
     )
 
 
@@ -89,7 +90,11 @@ def changes(before: RequestView, after: RequestView, since: str) -> Changes:
         system=_change(before.system, after.system),
         tools_added=[name for name in after.tools if name not in both],
         tools_removed=[name for name in before.tools if name not in both],
-        tools_changed=[name for name in after.tools if name in both and _differ(before, after, name)],
+        tools_changed=[
+            name
+            for name in after.tools
+            if name in both and without_cache_marks(before.tools[name]) != without_cache_marks(after.tools[name])
+        ],
     )
 
 
@@ -97,30 +102,26 @@ def _change(before: str | None, after: str | None) -> Change | None:
     return None if before == after else Change(before=before, after=after)
 
 
-def _differ(before: RequestView, after: RequestView, name: str) -> bool:
-    return bool(_unmarked(before.tools[name]) != _unmarked(after.tools[name]))
-
-
 def _same(before: Sequence[SentMessage], after: Sequence[SentMessage]) -> int:
     pairs = zip(before, after, strict=False)
-    return sum(1 for _ in takewhile(lambda pair: _comparable(pair[0]) == _comparable(pair[1]), pairs))
+    return sum(1 for _ in takewhile(lambda pair: comparable(pair[0]) == comparable(pair[1]), pairs))
 
 
-def _comparable(message: SentMessage) -> Any:
+def comparable(message: SentMessage) -> Any:
     """Return a message for comparison. When the cache's mark moves on, a single text block may become a text."""
-    fields = _unmarked(message.raw)
+    fields = without_cache_marks(message.raw)
     content = fields.get("content") if isinstance(fields, dict) else None
     return {**fields, "content": [{"type": "text", "text": content}]} if isinstance(content, str) else fields
 
 
-def _unmarked(value: Any) -> Any:
+def without_cache_marks(value: Any) -> Any:
     """Remove the marks of the cache: on messages and tools, on their blocks, and on those in results of tools."""
     if isinstance(value, list):
-        return [_unmarked(item) for item in value]
+        return [without_cache_marks(item) for item in value]
     if not isinstance(value, dict):
         return value
     unmarked = {name: item for name, item in value.items() if name != CACHE_MARK}
-    return unmarked | {"content": _unmarked(unmarked["content"])} if "content" in unmarked else unmarked
+    return unmarked | {"content": without_cache_marks(unmarked["content"])} if "content" in unmarked else unmarked
 
 
 # ---------------------------------------------------------------- reading
@@ -138,15 +139,9 @@ class _Tool(msgspec.Struct):
     declared: list[Any] | None = msgspec.field(name="functionDeclarations", default=None)  # Gemini's
 
 
-class _Body(msgspec.Struct):
-    tools: list[Any] | None = None
-    request: "_Body | None" = None  # Code Assist wraps the request
-
-
-def _tools(body: bytes) -> Iterator[tuple[str, Any]]:
+def _tools(tools: Any) -> Iterator[tuple[str, Any]]:
     """Yield the tools by name, as they were sent."""
-    read = fitting(_Body, value_of(body.decode("utf-8", "replace")))
-    for given in (read.request or read).tools or ():
+    for given in tools if isinstance(tools, list) else ():
         declared = fitting(_Tool, given).declared
         for tool in [given] if declared is None else declared:
             yield _name(fitting(_Tool, tool)), tool
@@ -165,6 +160,4 @@ def _message(dialect: Dialect, raw: msgspec.Raw) -> SentMessage:
 
 
 def _system(value: Any) -> str:
-    if isinstance(value, dict):  # Gemini's
-        return joined_text(value.get("parts"))
-    return joined_text(value)
+    return joined_text(value.get("parts") if isinstance(value, dict) else value)  # Gemini's is a dict

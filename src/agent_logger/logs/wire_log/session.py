@@ -22,6 +22,7 @@ from agent_logger.logs.wire_log.calls import CallThread, ExchangeCalls, LoggedCa
 from agent_logger.messages.human_input import is_interruption, typed
 from agent_logger.model.records import Fork, Request, Response, Rewrite, WireStart
 from agent_logger.model.session import MAIN, SIDE, Block, Compaction, Session, Turn, Witness
+from agent_logger.providers import request_body
 from agent_logger.providers.answer import Answer
 from agent_logger.providers.blocks.base import value_of
 from agent_logger.providers.blocks.registry import (
@@ -88,14 +89,12 @@ class Reading:
         inputs = (exchange.user_input for exchange in self._exchanges if exchange.user_input)
         count = len(self._exchanges)
         return Session(
-            id=(identity and identity.id) or (start and start.session) or name,
+            id=(identity and identity.session) or (start and start.session) or name,
             agent=self._agent,
             title=next((text.strip().split("\n")[0] for text in inputs), None),
             started=self._first,
             ended=self._last,
-            exchanges=[
-                exchange.as_exchange(at, last=at == count) for at, exchange in enumerate(self._exchanges, 1)
-            ],
+            exchanges=[exchange.as_exchange(at, last=at == count) for at, exchange in enumerate(self._exchanges, 1)],
             side_turns=[turn for call in self._side if (turn := call.as_turn())],
             parent=self._parent,
             compactions=self._compactions,
@@ -138,25 +137,22 @@ class Reading:
 
     def _place(self, call: LoggedCall, dialect: Dialect, record: Request) -> ExchangeCalls:
         """Return the exchange that a call belongs to, after assigning its new messages."""
-        question = dialect.question(body_of(record), record.path)
-        messages = question.messages if question else ()
-        call.model = question.model if question else None
+        body = dialect.request(body_of(record), record.path)
+        messages = dialect.messages(body) if body else ()
+        call.model = request_body.text(body.model) if body else None
         new = self._new(call, dialect, messages)
         prompt = _prompt(new) if call.thread == MAIN and call.kind in (None, "main") else None
         current = self._exchanges[-1] if self._exchanges else None
         if prompt is not None and not (current and _is_again(current, prompt)):
-            return self._begin(prompt, call)
-        if current is None:  # the log lacks its beginning, but the history may have it
-            return self._begin(_latest_prompt(dialect, messages) if call.thread == MAIN else None, call)
+            current = None
+        elif current is None and call.thread == MAIN:  # the log lacks its beginning, but the history may have it
+            prompt = _latest_prompt(dialect, messages)
+        if current is None:
+            current = ExchangeCalls(prompt, call.started)
+            self._exchanges.append(current)
         return current
 
-    def _begin(self, prompt: str | None, call: LoggedCall) -> ExchangeCalls:
-        self._exchanges.append(ExchangeCalls(prompt, call.started))
-        return self._exchanges[-1]
-
-    def _new(
-        self, call: LoggedCall, dialect: Dialect, messages: Sequence[msgspec.Raw]
-    ) -> list[MessageContent]:
+    def _new(self, call: LoggedCall, dialect: Dialect, messages: Sequence[msgspec.Raw]) -> list[MessageContent]:
         """Return the messages after the model's last one. Results of tools may also be further up, between messages
         that are not the model's and what the client says in its name."""
         thread = self._threads.setdefault(call.thread, CallThread())
@@ -178,7 +174,8 @@ class Reading:
         call = self._open.pop(record.seq, None) or self._lost_call(record)
         if call is None or call.dialect is None:
             return
-        call.ended = max(call.started, ended) if call.started and ended else ended  # clocks may be set back
+        # Clocks may be set back.
+        call.ended = max(call.started, ended) if call.started and ended else ended
         call.open = False
         answer = answer_of(record, call.dialect, websocket=call.websocket)
         if answer:
@@ -251,11 +248,7 @@ def _prompt(new: Sequence[MessageContent]) -> str | None:
 
 
 def _latest_prompt(dialect: Dialect, messages: Sequence[msgspec.Raw]) -> str | None:
-    sent = (
-        message_content(dialect, message)
-        for message in reversed(messages)
-        if by_of(dialect, message) == "user"
-    )
+    sent = (message_content(dialect, message) for message in reversed(messages) if by_of(dialect, message) == "user")
     return next((text for content in sent if not content.results and (text := typed(content.texts))), None)
 
 

@@ -16,9 +16,9 @@ _USER_OPTIONS = {"-u", "--user", "-U", "--proxy-user"}
 _OPTION = re.compile(r"--?([A-Za-z][\w.-]*)")
 _SWITCH = re.compile(r"(?:no|skip|disable|enable|without|print|show|list|require|allow)-")  # takes no value
 _USER = re.compile(r"[^:/\s]+:(\S+)")
-_NAME_ALONE = re.compile(r"(?:\S*[/:.])?([A-Za-z_][\w-]*)")  # as in `config set NAME VALUE`
+_NAME_ALONE = re.compile(r"(?:\S*[/:.])?([A-Za-z_][\w-]*)")  # a name as in `config set NAME VALUE`
 _RANDOM_WORD = re.compile(r"(?=.*[a-z])(?=.*[A-Z])(?=.*\d)[\w+=~-]{16,}")
-_SCRIPT_OPTION = re.compile(r"-[a-z]*c|-e|--command|--eval")  # what follows is more than one word
+_SCRIPT_OPTION = re.compile(r"-[a-z]*c|-e|--command|--eval")  # options with a script as their value
 _TEXT = r"""(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|([^\s"'`;&,(){}\[\]]+))"""
 _SCHEME = r"(?:(?i:bearer|basic|token|oauth|api-?key)\s+)?"
 # Each names a credential in its first group, and has the value in its last. What is the whole argument is sure to be
@@ -41,9 +41,7 @@ _INSIDE = (
 # Users with their passwords, wherever they stand, and tokens in place of a user. What `$` or a bracket begins is a
 # place for a password, not one.
 _UNNAMED = (
-    re.compile(
-        r"""(?:^|\s)(?:-[uU](?!r[il]:)\s*|--(?:proxy-)?user[\s=]\s*)["']?[^:/\s"']+:([^\s"'/$<{*][^\s"']*)"""
-    ),
+    re.compile(r"""(?:^|\s)(?:-[uU](?!r[il]:)\s*|--(?:proxy-)?user[\s=]\s*)["']?[^:/\s"']+:([^\s"'/$<{*][^\s"']*)"""),
     re.compile(r"""://[^\s/?#@:"'`<>]{0,128}:(?![$<{*]|%[s(])([^\s/?#@"'`<>]{1,256})@"""),
     re.compile(r"""://([\w.~-]{16,256})(?::x-oauth-basic)?@"""),
 )
@@ -55,14 +53,12 @@ _JSON_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 class _Secret(NamedTuple):
     start: int
     end: int
-    sure: bool  # else it may be a word of a prompt
+    sure: bool  # false: the text may be a word of a prompt
     name: str = "password"
 
 
 def _looks_random(value: str) -> bool:
-    return (
-        len(value) >= 8 and re.search(r"\d", value) is not None and re.search("[A-Za-z]", value) is not None
-    )
+    return len(value) >= 8 and re.search(r"\d", value) is not None and re.search("[A-Za-z]", value) is not None
 
 
 def hidden_arguments(words: Sequence[str]) -> list[str]:
@@ -114,7 +110,7 @@ def _after(before: str, word: str) -> list[_Secret]:
     option = _OPTION.fullmatch(before)
     if option and not _SWITCH.match(option[1]) and is_credential_name(os.fsencode(option[1])):
         if word and (not word.startswith("-") or _RANDOM_WORD.fullmatch(word)):
-            # With blanks it may be a prompt.
+            # A text with blanks may be a prompt.
             return [_Secret(0, len(word), sure=not re.search(r"\s", word), name=option[1])]
         return []
     name_alone = _NAME_ALONE.fullmatch(before)

@@ -53,7 +53,8 @@ _COUNTED = (
     r"|consumed|available|thinking|reasoning|budget|cached?|context|per|num)(?![a-z])"
 )
 _BETWEEN_WORDS = r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+"
-_compiled = cache(re.compile)  # when it is needed: an agent waits for the hook that imports this
+# Patterns are compiled when they are needed: an agent waits for the hook that imports this module.
+_compiled = cache(re.compile)
 
 
 def is_credential_name(name: bytes) -> bool:

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping
 
 from agent_logger.model.redaction.credential_names import WORDS, is_credential_name
 
-_PLAIN_ENDS = ("_API_KEY", "_TOKEN", "_SECRET", "_PASSWORD")  # to know these, nothing needs to be compiled
+# These are recognised without compiling a pattern.
+_PLAIN_ENDS = ("_API_KEY", "_TOKEN", "_SECRET", "_PASSWORD")
 _SHORTEST_STRUCTURED = 16  # characters of a piece of a value that has quotes in it, as JSON has
 
 

@@ -15,6 +15,8 @@ edge forbids it, or the first match takes the whole run); the others read a boun
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache, cached_property, lru_cache
 from itertools import groupby, islice
 from operator import attrgetter
@@ -76,6 +78,9 @@ FAMILIES = (
     Family("xai", (b"xai-",), rb"", rb"[A-Za-z0-9]{30,}"),
     Family("huggingface", (b"hf_",), rb"", rb"[A-Za-z0-9]{30,}"),
     Family("npm", (b"npm_",), rb"", rb"[A-Za-z0-9]{36,}"),
+    # The token of a run that goes through the proxy; and user and token, as clients send them to a proxy.
+    Family("agent_logger", (b"alr_",), rb"", rb"[A-Za-z0-9]{32,}"),
+    Family("agent_logger_basic", (b"YWdlbnQtbG9n",), rb"", rb"Z2VyOmFscl[A-Za-z0-9+/]{40,}", _ANYTHING),
     # Sixteen characters without a dash: a page named `pypi-...` has words there.
     Family("pypi", (b"pypi-",), rb"", rb"(?=\w{16})[\w-]{40,}"),
     # Signed tokens have three parts, encrypted ones five, the second of which may be empty.
@@ -87,12 +92,15 @@ def _any_of(literals: Iterable[bytes]) -> bytes:
     return b"(?:%b)" % b"|".join(map(re.escape, literals))
 
 
+# Our own tokens are no guess: they are removed without `patterns`, too.
+_OURS = ("agent_logger", "agent_logger_basic")
+
 _compiled = cache(re.compile)
 _VENDOR = b"|".join(_any_of(family.starts) + family.prefix for family in FAMILIES)
 
-# What looks like a letter before a key may end an escape (`\nsk-`, `\u001bsk-`, `\x00sk-`, `%3Dsk-`) or a
-# terminal's colour (`[31msk-`), and a dash may begin a line of a diff. All contain what no key does, so none makes
-# an edge inside one.
+# A letter before a key may be the end of an escape (`\nsk-`, `\u001bsk-`, `\x00sk-`, `%3Dsk-`) or of a terminal's
+# colour (`[31msk-`); a dash may begin a line of a diff. Each of these has a character that no key has, so none of them
+# is found inside a key.
 _NO_LETTERS = (
     rb"(?:\\[bfnrt]|\[[mK]|\n-)",
     rb"(?:%[0-9A-Fa-f]{2}|[\[;]\d[mK]|\\n-)",
@@ -123,7 +131,7 @@ def _edge(family: Family) -> bytes:
     return b"(?>(?<!%b%b)|%b)" % (family.before, start, b"|".join(ends))
 
 
-# What base64 has beyond letters and digits, percent-encoded or escaped in JSON.
+# The characters of base64 beyond letters and digits, percent-encoded or escaped in JSON.
 _ESCAPED = rb"%(?:2[BFbf]|3[Dd])|\\{1,4}(?:/|u00(?:2[BFbf]|3[Dd]))"
 # Below 40 characters a digit is asked for: "bearer authentication/authorization" is prose.
 _BEARER = (
@@ -160,12 +168,11 @@ _SHAPES = (
 )
 _REACH = 16  # bytes by which these may reach over a blank, as "Bearer" does
 _PRIVATE_KEY_REACH = 1 << 16
-_PRIVATE_KEY = len(
-    _SHAPES
-)  # its number: it is none of them, for it reaches further, and begins before its literal
+# The number of a private key. It is not among the shapes, because it reaches further and begins before its literal.
+_PRIVATE_KEY = len(_SHAPES)
 
 _STARTS = [(start, number) for number, shape in enumerate(_SHAPES) for start in shape.starts]
-_STARTS.append((b"BEGIN", _PRIVATE_KEY))  # without the dashes, of which texts are full
+_STARTS.append((b"BEGIN", _PRIVATE_KEY))  # without the dashes: texts are full of them
 _LONGEST_START = max(len(start) for start, _ in _STARTS)
 _LITERALS = [start for start, _ in _STARTS]
 
@@ -186,30 +193,29 @@ _find_starts = BytesAhoCorasick(_LITERALS, matchkind=MatchKind.LeftmostFirst).fi
 _find_all = BytesAhoCorasick(_LITERALS).find_matches_as_indexes
 _HIDING = {number for number, literal in enumerate(_LITERALS) if _hides_another(literal)}
 _AT_ONCE, _DENSE = 64 << 10, 2000  # bytes that are looked at at once, and hits in them
-_TRY_BYTES = 2000  # that a pattern is looked for in while it is tried at one place
+_TRY_BYTES = 2000  # the bytes in which a pattern is searched for at one place
 
 _CREDENTIAL = "credential"
 _SCHEMED = {b"authorization", b"proxy-authorization"}
 _SCHEMES = rb"(?i:bearer|basic|digest|token|negotiate|ntlm|oauth|dpop|api-?key|key|aws4-hmac-sha256)"
 _SCHEME = rb"[ \t]*%b[ \t]+" % _SCHEMES
 _SCHEME_ALONE = rb"[ \t]*%b[ \t]*" % _SCHEMES
-_ONE_TIME = rb"[ \t]*(?i:digest|negotiate|ntlm|aws4-hmac-sha256)[ \t]"  # of no use in another request
+# Credentials that are of no use in another request.
+_ONE_TIME = rb"[ \t]*(?i:digest|negotiate|ntlm|aws4-hmac-sha256)[ \t]"
 _QUERY = rb"[?&#]([^=&#]{1,256})=([^&#]+)"
 # A parameter behind a semicolon, or in a URL that is itself a parameter's value.
 _INNER_QUERY = rb"(?:[;?]|%3[BbFf]|%26)([^=;?%]{1,256})(?:=|%3[Dd])"
-_PROTOCOLS = (
-    b"sec-websocket-protocol"  # browsers can set no other header of a WebSocket: some send a key in it
-)
-_URL_HEADERS = (b"location", b"referer", b"-url", b"-uri")  # how their names end
+_PROTOCOLS = b"sec-websocket-protocol"  # browsers can set no other header of a WebSocket: some send a key in it
+_URL_HEADERS = (b"location", b"referer", b"-url", b"-uri")  # how the names of these headers end
 _SHORTEST_IN_PROTOCOL = 16  # characters of a key
 _LONGEST_PROTOCOL = 64  # characters of the name before it
 _LIST_WORD = rb'[^\s,"]+'
-_MOST_WORDS = 16  # of a list: a head may be made of nothing else
+_MOST_WORDS = 16  # words of a list: a head may have nothing else
 _NAMED_ANYWHERE = rb"([A-Za-z][\w-]{0,63})[ \t]*[:=][ \t]*([^\r\n\x00]+)"
 _BASIC = rb"[ \t]*(?i:basic)[ \t]+([A-Za-z0-9+/_-]+=*)[ \t]*"
-_NO_PASSWORDS = (b"", b"x", b"x-oauth-basic", b"api_token")  # then the user's name is the key
+_NO_PASSWORDS = (b"", b"x", b"x-oauth-basic", b"api_token")  # with one of these passwords, the user's name is the key
 _CR, _BLANK = ord("\r"), ord(" ")
-# To the end of a line, with whatever is folded under it.
+# The rest of a line, with the lines that are folded under it.
 _REST_OF_LINE = rb"(?:[^\r\n]++|\r(?!\n)|\r?\n[ \t]|(?!))*+"
 
 
@@ -225,7 +231,8 @@ def credential_lines(head: bytes) -> list[tuple[int, int]]:
     return sorted(place for name in names for place in _lines_named(head, name)) if names else []
 
 
-_harmless_names: set[bytes] = set()  # that were seen: nearly all heads have these, and one or two more
+# Names that have occurred: nearly all heads have these, and one or two more.
+_harmless_names: set[bytes] = set()
 _MOST_NAMES, _LONGEST_NAME = 4096, 64
 
 
@@ -332,9 +339,7 @@ def _basic_password(value: bytes) -> list[bytes]:
     import binascii
 
     try:
-        decoded = base64.b64decode(
-            match[1] + b"==", altchars=b"-_" if re.search(rb"[_-]", match[1]) else None
-        )
+        decoded = base64.b64decode(match[1] + b"==", altchars=b"-_" if re.search(rb"[_-]", match[1]) else None)
     except binascii.Error:
         return []
     user, _, password = decoded.partition(b":")
@@ -409,19 +414,20 @@ def _is_parameter_of_credential(name: bytes) -> bool:
 
 _TELLING = 64  # characters from the start of a credential that tell it, even where it is cut off
 _SHORTEST = 6  # characters of a value that is looked for
-_SHORTEST_CORE = 4  # of these, without what may be escaped at its start or left out at its end
+# The length of a key without what may be escaped at its start or left out at its end.
+_SHORTEST_CORE = 4
 _GLUED = 16  # characters from which on a value is found inside a longer run of letters and digits, too
 _NOT_AFTER_LETTERS = b"(?>(?<![A-Za-z0-9])|%b)" % b"|".join(b"(?<=%b)" % end for end in _NO_LETTERS)
 _NOT_BEFORE_LETTERS = rb"(?![A-Za-z0-9])"
 _NUMBER = rb"\d[\d.eE+-]*"
-# In every body an agent sends or gets: that one of these was somebody's password is no reason to make it unreadable.
+# Words that are in every body. One of them may be somebody's password; that must not make the body unreadable.
 _WORDS_OF_APIS = frozenset(b"assistant content default developer message messages object system".split())
 
 
-# Redaction is done while an agent waits, and a text may be made of nothing but keys: of each kind so many are taken
-# out one by one. From the next on, all that follows it in its string is, too.
+# An agent waits for redaction, and a text may consist of nothing but keys. So many keys of each kind are taken out one
+# by one; with each further key, the rest of its string is taken out, too.
 _MOST_ALIKE = 2000
-_MOST_STRINGS = 1000  # then all that follows in the text
+_MOST_STRINGS = 1000  # after so many strings, the whole rest of the text is taken out
 _TOO_MANY = "too_many"
 
 
@@ -473,16 +479,15 @@ class Credential:
     def _pieces(self) -> list[re.Pattern[bytes]]:
         value = self._value.rstrip(b"=")
         spelled = [_spellings(byte) for byte in value]
-        spelled += [
-            _spellings(byte) + b"?" for byte in self._value[len(value) :]
-        ]  # padding is often left out
+        spelled += [_spellings(byte) + b"?" for byte in self._value[len(value) :]]  # padding is often left out
         if is_word(self._value):
             spelled = [_NOT_AFTER_LETTERS, *spelled, _NOT_BEFORE_LETTERS]
         return [re.compile(b"".join(spelled[at : at + _TELLING])) for at in range(0, len(spelled), _TELLING)]
 
     def find(self, data: bytes) -> Iterator[Span]:
         if self.anchor not in data:
-            return  # so it is nearly always, and to compile takes longer than to look
+            # Nearly every text ends here. Compiling the pattern takes longer than this check.
+            return
         yield from _bounded(self._spans(data), data, self._pieces[0])
 
     def _spans(self, data: bytes) -> Iterator[Span]:
@@ -529,7 +534,7 @@ class AnyOf:
 
 
 _WORTH_BYTES = 1 << 20
-_ASKED_BYTES = 1 << 12  # what it takes to ask, in bytes that are looked through meanwhile
+_ASKED_BYTES = 1 << 12  # the cost of asking, as the number of bytes that could be searched meanwhile
 
 
 def is_word(value: bytes) -> bool:
@@ -585,11 +590,7 @@ def searchable(value: bytes) -> Iterator[bytes]:
     for part in re.split(rb'["\\\x00-\x1f\x7f-\xff]+', value):
         core = part.lstrip(_MAY_BE_ESCAPED)
         stripped = core.rstrip(b"=")
-        if (
-            len(part) < _SHORTEST
-            or len(stripped) < _SHORTEST_CORE
-            or not re.search(rb"[A-Za-z0-9]", stripped)
-        ):
+        if len(part) < _SHORTEST or len(stripped) < _SHORTEST_CORE or not re.search(rb"[A-Za-z0-9]", stripped):
             continue
         if core in _REDACTED or _is_shown(core) or stripped in _WORDS_OF_APIS:
             continue
@@ -597,7 +598,7 @@ def searchable(value: bytes) -> Iterator[bytes]:
 
 
 class Redactor:
-    """Removes `credentials`, and with `patterns` whatever looks like a key of a known family.
+    """Removes `credentials` and our own tokens, and with `patterns` whatever looks like a key of a known family.
 
     It leaves its own output alone, and JSON stays JSON. `key` is the install's: equal secrets have equal HMACs, which
     only its holder can compute. Offsets count bytes, also in text.
@@ -676,13 +677,12 @@ class Redactor:
                 spans += credential.find(data)
         low, high = 0, len(data)
         if value_end and any(redaction.rule == _TOO_MANY for redaction in value_end.redactions):
-            value_end = None  # where that ends goes by what follows
+            value_end = None  # the end of the value depends on what follows
         if value_end:
             low, high = _news(data, value_end)
             spans += _carried(data, value_end, low, high)
-        if self._patterns:
-            spans += _pattern_spans(data, low, high)
-        return spans
+        keys = _pattern_spans(data, low, high)
+        return spans + (keys if self._patterns else [span for span in keys if span.rule in _OURS])
 
     def _spans_in_pieces(self, stream: bytes, places: Sequence[tuple[int, int]]) -> Iterator[Span]:
         """Yield the span that a secret takes in each piece."""
@@ -721,18 +721,39 @@ def _for_screens() -> Redactor:
     return Redactor(bytes(_KEY_BYTES))  # the HMACs are thrown away, so any key will do
 
 
+_observer: "ContextVar[Callable[[Redaction], None] | None]" = ContextVar("observer", default=None)
+
+
+@contextmanager
+def observed_redactions(observer: "Callable[[Redaction], None]") -> Iterator[None]:
+    """Call `observer` with each secret that `hidden`, `hidden_header` and `hidden_bytes` remove meanwhile."""
+    token = _observer.set(observer)
+    try:
+        yield
+    finally:
+        _observer.reset(token)
+
+
+def _observe(redacted: Redacted[T]) -> T:
+    observer = _observer.get() if redacted.redactions else None
+    if observer:
+        for redaction in redacted.redactions:
+            observer(redaction)
+    return redacted.data
+
+
 def hidden(text: str) -> str:
     """The text without what looks like a key: for whatever an agent's files say, before it is cut or folded.
 
     A key that is broken over two lines matches no pattern, but a reader can still put it together.
     """
-    return _for_screens().redact_text(text, "").data
+    return _observe(_for_screens().redact_text(text, ""))
 
 
 def hidden_header(name: str, value: str) -> str:
     """The value of a header without credentials: older logs hold those of gateways as they came."""
     header = name.encode("utf-8", "surrogatepass"), value.encode("utf-8", "surrogatepass")
-    ((_, visible),) = _for_screens().redact_headers([header], "").data
+    ((_, visible),) = _observe(_for_screens().redact_headers([header], ""))
     return visible.decode("utf-8", "surrogatepass")
 
 
@@ -740,21 +761,19 @@ def hidden_bytes(data: bytes, credentials: Iterable[bytes] = ()) -> bytes:
     """The same for JSON, which stays JSON; these credentials are removed too."""
     credentials = tuple(credentials)
     redactor = Redactor(bytes(_KEY_BYTES), credentials) if credentials else _for_screens()
-    return redactor.redact(data, "").data
+    return _observe(redactor.redact(data, ""))
 
 
 def _pattern_spans(data: bytes, low: int, high: int) -> list[Span]:
     limit = min(high + _REACH, len(data))
     hits = _hits(data, max(low - _REACH, 0), limit)
-    may_be_private_key = hits.pop(_PRIVATE_KEY, None) is not None or low > 0  # then it may begin before that
+    may_be_private_key = hits.pop(_PRIVATE_KEY, None) is not None or low > 0  # it may begin before `low`
     spans: list[Span] = []
     for number in sorted(hits) if hits else ():
         _, pattern, group = _SHAPES[number]
         expression = _compiled(pattern)
         matches = _matches(expression, data, hits[number], limit)
-        spans += _bounded(
-            (Span(*match.span(group), str(match.lastgroup)) for match in matches), data, expression
-        )
+        spans += _bounded((Span(*match.span(group), str(match.lastgroup)) for match in matches), data, expression)
     first = data.find(b"-----BEGIN", max(low - _PRIVATE_KEY_REACH, 0), high) if may_be_private_key else -1
     if first >= 0:
         first = _before_base64(data, first, high + _PRIVATE_KEY_REACH)
@@ -765,11 +784,10 @@ def _pattern_spans(data: bytes, low: int, high: int) -> list[Span]:
     return spans
 
 
-_IN_BASE64 = (
-    bytes([*range(48, 58), *range(65, 91), *range(97, 123)]) + b"_+/=%\\"
-)  # as it may be escaped, too
+# Characters of base64, also if it is escaped.
+_IN_BASE64 = bytes([*range(48, 58), *range(65, 91), *range(97, 123)]) + b"_+/=%\\"
 _ALL_ALIKE = bytes.maketrans(_IN_BASE64, b"A" * len(_IN_BASE64))
-_HEAD_BYTES = 2048  # that a private key may have before its first line
+_HEAD_BYTES = 2048  # bytes that may stand before the first line of a private key
 
 
 def _before_base64(data: bytes, start: int, end: int) -> int:
@@ -782,7 +800,7 @@ class _Hits(NamedTuple):
     """The places where a shape may begin."""
 
     places: list[int]
-    all: bool  # else the first alone
+    all: bool  # false: the first one only
 
 
 def _matches(pattern: re.Pattern[bytes], data: bytes, hits: _Hits, end: int) -> Iterator[re.Match[bytes]]:
@@ -809,9 +827,7 @@ def _hits(data: bytes, low: int, high: int) -> dict[int, _Hits]:
         hits = _find_starts(text)
         for start, at, _ in hits:
             places.setdefault(_STARTS[start][1], []).append(base + at)
-        if (
-            len(hits) > _DENSE
-        ):  # a text of nothing but such literals: to list them all takes longer than to look
+        if len(hits) > _DENSE:  # a text of nothing but such literals: to list them all takes longer than to look
             return _first_hits(data, base, high, places)
         for at in [at for start, at, _ in hits if start in _HIDING]:
             for hidden, beyond, _ in _find_all(text[at : at + 2 * _LONGEST_START], overlapping=True):
@@ -821,9 +837,8 @@ def _hits(data: bytes, low: int, high: int) -> dict[int, _Hits]:
 
 def _first_hits(data: bytes, low: int, high: int, known_places: dict[int, list[int]]) -> dict[int, _Hits]:
     """The first place where each shape may begin. Shapes that were found already are not searched for again."""
-    first = {
-        number: min(low, *places) for number, places in known_places.items()
-    }  # what begins in another was passed over
+    # A shape that begins within another was passed over.
+    first = {number: min(low, *places) for number, places in known_places.items()}
     base = low
     while base < high and (rest := [number for number in range(_PRIVATE_KEY + 1) if number not in first]):
         starts, find = _starts_of(tuple(rest))
@@ -903,7 +918,7 @@ def _shown_at(data: bytes, span: Span) -> bytes:
         return _REDACTED
     secret = data[span.start : span.end]
     if secret[:2].strip(b"-")[:1].isdigit() and _number_end(data, span.start) == span.end:
-        return b"0"  # so that JSON stays JSON
+        return b"0"  # the text must stay JSON
     return _masked_text(secret)
 
 

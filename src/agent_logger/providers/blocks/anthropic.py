@@ -7,8 +7,8 @@ import msgspec
 from msgspec import UNSET
 
 from agent_logger.model.session import Block
-from agent_logger.providers.answer import Json, fields_of
 from agent_logger.providers.blocks import base
+from agent_logger.providers.json_values import Json, fields_of
 from agent_logger.providers.lenient import fitting
 
 

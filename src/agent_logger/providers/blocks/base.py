@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from agent_logger.model.session import Block, BlockKind
-from agent_logger.providers.answer import Json, parsed
+from agent_logger.providers.json_values import Json, parsed
 
 
 def parts_of(content: Any) -> Iterator[Json]:

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 
 from agent_logger.model.session import Block
-from agent_logger.providers.answer import Json
 from agent_logger.providers.blocks import base
+from agent_logger.providers.json_values import Json
 from agent_logger.providers.lenient import fitting
 
 _ANSWERED = ("output", "error", "result", "content")  # what a tool gave stands in one of these

@@ -9,8 +9,8 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from agent_logger.model.session import Block
-from agent_logger.providers.answer import Json
 from agent_logger.providers.blocks import base
+from agent_logger.providers.json_values import Json
 from agent_logger.providers.lenient import fitting
 
 # Items of tools that the provider runs hold what came out of them.

@@ -7,9 +7,9 @@ from typing import Any, Literal
 import msgspec
 
 from agent_logger.model.session import Block
-from agent_logger.providers.answer import Json, fields_of
 from agent_logger.providers.blocks import anthropic, gemini, openai_chat, openai_responses
 from agent_logger.providers.blocks.base import value_of
+from agent_logger.providers.json_values import Json, fields_of
 from agent_logger.providers.registry import (
     ANTHROPIC,
     CHAT,
@@ -34,9 +34,7 @@ class _Read:
 
 _READ: Mapping[str, _Read] = {
     ANTHROPIC.name: _Read(anthropic.blocks_of, anthropic.blocks_of),
-    **{
-        dialect.name: _Read(openai_chat.answered, openai_chat.sent) for dialect in (CHAT, COMPLETIONS, OLLAMA)
-    },
+    **{dialect.name: _Read(openai_chat.answered, openai_chat.sent) for dialect in (CHAT, COMPLETIONS, OLLAMA)},
     EMBEDDINGS.name: _Read(_nothing, _nothing),
     RESPONSES.name: _Read(openai_responses.answered, openai_responses.sent),
     GEMINI.name: _Read(gemini.blocks_of, gemini.blocks_of),

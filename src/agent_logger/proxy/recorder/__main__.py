@@ -7,10 +7,10 @@ import signal
 import sys
 from pathlib import Path
 
-from agent_logger.proxy.call_lines import send_to
+from agent_logger.proxy.call_lines import CallLines
 from agent_logger.proxy.recorder.child import RecorderChild
 
-NICENESS = 5  # where there is not enough for all at once, agents and the relay come first
+NICENESS = 5  # agents and the relay come first where the processor is busy
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -19,7 +19,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("home", type=Path)
     parser.add_argument("--credentials-only", action="store_true")
     parser.add_argument("--seal-after", type=float)
-    parser.add_argument("--lines", action="store_true", help="write a line of JSON for each call")
+    parser.add_argument(
+        "--lines", action="store_true", help="print one line of JSON per call, not only for calls of registered runs"
+    )
     options = parser.parse_args(argv)
     for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ignored, signal.SIG_IGN)  # the proxy gets them too, and says when to finish
@@ -30,7 +32,7 @@ def main(argv: list[str] | None = None) -> int:
         pipe=sys.stdin.fileno(),
         patterns=not options.credentials_only,
         seal_after_seconds=options.seal_after,
-        show=send_to(sys.stdout.fileno()) if options.lines else None,
+        lines=CallLines(sys.stdout.fileno(), everything=options.lines),
     )
     return child.run()
 

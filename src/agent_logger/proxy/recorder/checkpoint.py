@@ -1,16 +1,15 @@
-"""The checkpoint: up to where the spool is in the logs for good. Only the rest of it must be read after a crash.
+"""The checkpoint: the position up to which the spool is in the logs, synced. After a crash only the rest is read again.
 
 A checkpoint is taken in steps, and a crash after any of them loses nothing:
 
 1. the logs are synced;
-2. frames of open calls are carried to a file of their own, if that frees much more than it takes, if the spool
-   would have no room for the next ones, or if frames of calls that have ended would stay with them for longer than a
-   few seconds; a call that is too large for that lets its data go;
+2. frames of open calls are carried to a file of their own, for the reasons in `_plan_relay`; a call that is too
+   large for that lets its data go;
 3. the position is written beside the old one, synced, and put in its place;
 4. segments and carried files that no position names are removed;
 5. `touched.jsonl` forgets what was touched before.
 
-All but the last is done in a thread, on a picture of the recorder's state at one moment; recording continues.
+All but the last is done in a thread, on a copy of the recorder's state at one moment; recording continues.
 """
 
 import logging
@@ -27,37 +26,39 @@ import msgspec
 
 from agent_logger import platform
 from agent_logger.journal.sync import UPKEEP
+from agent_logger.proxy.spool.folder import lock_path, segment_path
+from agent_logger.proxy.spool.segment_writer import DISK_BYTES, DISK_SHARE
 from agent_logger.proxy.spool.segments import SegmentStart, SpoolFollower, carry, oldest_entries, segments_of
-from agent_logger.proxy.spool.spool import DISK_BYTES, DISK_SHARE, lock_path, segment_path
 
-CARRY_ABOVE = 64 << 20  # bytes that may stay for the sake of open calls
-CARRY_SHARE = 4  # and this many times what they need
-STALE_SECONDS = 3.0  # frames of a call that has ended may stay for so long for the sake of open calls
-CARRIED_PER_SECOND = 4 << 20  # and for longer where these are many bytes: to carry them takes time
-CLOCK_SECONDS = 60.0  # by which the clocks of a file system and of a process may differ
+CARRY_ABOVE = 64 << 20  # bytes of segments that may stay because of open calls
+CARRY_SHARE = 4  # and this many times the bytes that the open calls need
+STALE_SECONDS = 3.0  # how long frames of ended calls may stay because of open calls
+# Carrying many bytes takes time, so the frames may stay longer: a second for this many bytes of open calls.
+CARRIED_PER_SECOND = 4 << 20
+CLOCK_SECONDS = 60.0  # by how much the clocks of a file system and of a process may differ
 ROOM_SHARE = 4  # open calls may need a quarter of the spool, and hold on to half of it
 
 log = logging.getLogger("agent_logger.proxy")
 Steps = Callable[[str], None]  # called after each step, for tests
 
 
-class Open(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class OpenCallPosition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A call that has not ended, and which of its records are in the logs."""
 
     relay: str
     call: int
     records: int = 0
     seq: int | None = None
-    last_seq: int | None = None  # on a WebSocket, of its last message
+    last_seq: int | None = None  # the number of the last message, on a WebSocket
     log: tuple[str, str] | None = None
     last_log: tuple[str, str] | None = None
 
 
 class RelayPosition(msgspec.Struct, frozen=True, omit_defaults=True):
-    segment: int  # the first one that is needed
-    number: int  # of the next frame
+    segment: int  # the first segment that is needed
+    number: int  # the number of the next entry
     carried: str | None = None
-    finished: bool = False  # it is gone, and nothing of it is needed
+    finished: bool = False  # the relay is gone, and nothing of it is needed
 
 
 class CheckpointPosition(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,7 +66,7 @@ class CheckpointPosition(msgspec.Struct, frozen=True, kw_only=True):
     boot: str = ""
     wall: float = 0.0
     relays: dict[str, RelayPosition] = msgspec.field(default_factory=dict)
-    open: list[Open] = msgspec.field(default_factory=list)
+    open: list[OpenCallPosition] = msgspec.field(default_factory=list)
     numbers: list[tuple[str, str, int]] = msgspec.field(default_factory=list)  # folder, name, last call
 
     def starts(self, folder: Path) -> dict[str, SegmentStart]:
@@ -102,14 +103,16 @@ def is_lost(folder: Path, position: CheckpointPosition) -> bool:
     return not position.wall and bool(oldest_entries(folder))
 
 
-class Unsure(NamedTuple):
+class UncertainRecords(NamedTuple):
     """Which records may be in the logs though no position says so."""
 
-    frames: dict[str, int]  # by relay: those of this frame and later ones. Of a relay that is not here: none
-    since: float  # they are in files that were written to since; 0: in any
+    # By relay: records of this entry of the spool and of later ones. A relay that is not here has no such records.
+    entries: dict[str, int]
+    # The records are in files that were written to since then; 0: in any file.
+    since: float
 
 
-def unsure(folder: Path, position: CheckpointPosition | None) -> Unsure | None:
+def uncertain_records(folder: Path, position: CheckpointPosition | None) -> UncertainRecords | None:
     """The records that a recorder may have written after the last checkpoint; `None` if it had nothing to write.
 
     `position`: `None` if it is lost.
@@ -117,24 +120,21 @@ def unsure(folder: Path, position: CheckpointPosition | None) -> Unsure | None:
     oldest = oldest_entries(folder)
     if not oldest:
         return None
-    frames = {relay: frame.number for relay, frame in oldest.items()}
-    since = min(frame.wall for frame in oldest.values())
+    entries = {relay: entry.number for relay, entry in oldest.items()}
+    since = min(entry.wall for entry in oldest.values())
     if position and position.wall:
-        frames |= {relay: at.number for relay, at in position.relays.items()}
+        entries |= {relay: at.number for relay, at in position.relays.items()}
         since = position.wall
-    return Unsure(frames, since - CLOCK_SECONDS)
+    return UncertainRecords(entries, since - CLOCK_SECONDS)
 
 
-def without(folder: Path) -> CheckpointPosition:
+def position_of_spool(folder: Path) -> CheckpointPosition:
     """A position in place of a damaged one: the whole spool is to be read."""
     # The oldest one: what a newer one holds beyond that is in the segments, which are removed after it is named.
-    carried = {
-        path.name.partition(".")[0]: path.name for path in sorted(folder.glob("*.carried"), reverse=True)
-    }
+    carried = {path.name.partition(".")[0]: path.name for path in sorted(folder.glob("*.carried"), reverse=True)}
     return CheckpointPosition(
         relays={
-            relay: RelayPosition(numbers[0], 1, carried.get(relay))
-            for relay, numbers in segments_of(folder).items()
+            relay: RelayPosition(numbers[0], 1, carried.get(relay)) for relay, numbers in segments_of(folder).items()
         }
     )
 
@@ -173,7 +173,7 @@ class _Remains:
     since: float  # monotonic
 
 
-class Ended:
+class EndedCalls:
     """The places where frames of calls that have ended still stand: they hold prompts, and must be removed soon.
 
     By relay, and by the segment of a call's last frame.
@@ -181,9 +181,8 @@ class Ended:
 
     def __init__(self) -> None:
         self._remains: dict[str, dict[int, _Remains]] = {}
-        self._later: dict[str, dict[int, _Remains]] | None = (
-            None  # of calls that ended since a checkpoint began
-        )
+        # The same for calls that ended since a checkpoint began.
+        self._later: dict[str, dict[int, _Remains]] | None = None
 
     def add(self, relay: str, first: int, last: int) -> None:
         into = self._remains if self._later is None else self._later
@@ -246,28 +245,32 @@ def _merge(by_segment: dict[int, _Remains], last: int, remains: _Remains) -> Non
         by_segment[last] = remains
 
 
+class _Carry(NamedTuple):
+    """Frames to be carried: see `carry`."""
+
+    to: Path
+    files: list[Path]
+    calls: frozenset[int]
+    let_go: frozenset[int]
+
+
 @dataclass(slots=True)
 class _Plan:
-    position: CheckpointPosition
-    carry: dict[str, tuple[list[Path], frozenset[int], frozenset[int]]] = field(default_factory=dict)
-    let_go: list[tuple[Retained, int]] = field(default_factory=list)  # how many bytes of what
+    """The work of a checkpoint. `let_go`: how many bytes of which calls are not kept."""
+
+    carries: list[_Carry] = field(default_factory=list)
+    let_go: list[tuple[Retained, int]] = field(default_factory=list)
+    position: CheckpointPosition = field(default_factory=CheckpointPosition)
     remove: list[Path] = field(default_factory=list)
 
 
 class Checkpoints:
     """The checkpoints, one at a time. The recorder begins them, asks whether they are `done`, and then continues."""
 
-    def __init__(
-        self,
-        folder: Path,
-        position: CheckpointPosition,
-        steps: Steps | None = None,
-        ended: Ended | None = None,
-    ) -> None:
+    def __init__(self, folder: Path, position: CheckpointPosition, steps: Steps, ended: EndedCalls) -> None:
         self.folder, self.position = folder, position
-        self._ended, self._before = ended or Ended(), position
+        self._ended, self._steps, self._before = ended, steps, position
         self.failed: str | None = None
-        self._steps = steps or (lambda step: None)  # noqa: ARG005
         self._thread: threading.Thread | None = None
         self._let_go: list[tuple[Retained, int]] = []
         self._counter = time.time_ns() // 1_000_000  # carried files have names of their own
@@ -278,21 +281,20 @@ class Checkpoints:
 
     def begin(
         self,
-        picture: CheckpointPosition,
+        state: CheckpointPosition,
         followers: Mapping[str, SpoolFollower],
         needs: Sequence[tuple[str, int, Retained]],
     ) -> None:
-        """Begin a checkpoint. `needs`: relay, call, and what is kept for it, of all open calls."""
-        plan = self._plan(picture, followers, needs)
+        """Begin a checkpoint. `state`: a position without the places of the relays. `needs`: for each open call, its
+        relay, its number, and the part of the spool that it needs."""
+        plan = self._plan(state, followers, needs)
         self._let_go, self._before = plan.let_go, self.position
         self._ended.checkpoint_begins()
-        self._thread = threading.Thread(
-            target=self._run, args=(plan,), name="agent-logger-checkpoint", daemon=True
-        )
+        self._thread = threading.Thread(target=self._run, args=(plan,), name="agent-logger-checkpoint", daemon=True)
         self._thread.start()
 
     def done(self, *, wait: bool = False) -> bool:
-        """Whether the checkpoint that was begun has ended well; if it ended badly, `failed` says why."""
+        """Whether the checkpoint has succeeded; if it failed, `failed` has the reason."""
         if not self._thread or (self._thread.is_alive() and not wait):
             return False
         self._thread.join()
@@ -305,9 +307,7 @@ class Checkpoints:
         self._ended.checkpoint_ended(self.position, self._before)
         return True
 
-    def is_stale(
-        self, followers: Mapping[str, SpoolFollower], needs: Sequence[tuple[str, int, Retained]]
-    ) -> bool:
+    def is_stale(self, followers: Mapping[str, SpoolFollower], needs: Sequence[tuple[str, int, Retained]]) -> bool:
         """Whether frames of calls that have ended are to be removed now, though nothing else has happened."""
         live: dict[str, int] = {}
         for relay, _, retained in needs:
@@ -321,45 +321,50 @@ class Checkpoints:
 
     def _plan(
         self,
-        picture: CheckpointPosition,
+        state: CheckpointPosition,
         followers: Mapping[str, SpoolFollower],
         needs: Sequence[tuple[str, int, Retained]],
     ) -> _Plan:
+        plan, room = _Plan(), _room(self.folder)
         relays: dict[str, RelayPosition] = {}
-        plan = _Plan(picture)
-        room = _room(self.folder)
         for relay, follower in followers.items():
-            own = [(call, retained) for name, call, retained in needs if name == relay]
-            old = self.position.relays.get(relay)
-            carried = old.carried if old else None
-            finished = follower.exhausted and not own
-            # A call that was carried (0) goes on in the segments behind, from where that checkpoint ended.
-            behind = old.segment if old else follower.segment
-            first = min([follower.segment, *(retained.first_segment or behind for _, retained in own)])
-            if all(retained.first_segment for _, retained in own):
-                carried = None
-            needed = [segment_path(self.folder, relay, n) for n in range(first, follower.segment)]
-            files = [*([self.folder / carried] if carried else []), *needed]
-            let_go = _too_large(own, room)
-            live = sum(retained.bytes for call, retained in own if call not in let_go)
-            much = sum(map(platform.size_of, files)) > min(CARRY_SHARE * live + CARRY_ABOVE, 2 * room)
-            if much or (own and self._is_stale(follower, live)):
-                self._counter += 1
-                carried, first = f"{relay}.{self._counter}.carried", follower.segment
-                plan.carry[carried] = (
-                    [path for path in files if path.exists()],
-                    frozenset(call for call, _ in own),
-                    let_go,
-                )
-                plan.let_go += [(retained, retained.bytes) for call, retained in own if call in let_go]
-            relays[relay] = RelayPosition(first, follower.number, carried, finished)
-        for relay, at in self.position.relays.items():  # until their files are gone
+            calls = {call: retained for name, call, retained in needs if name == relay}
+            relays[relay] = self._plan_relay(follower, calls, room, plan)
+        for relay, at in self.position.relays.items():  # relays that are finished stay until their files are removed
             if relay not in relays and at.finished and relay in segments_of(self.folder):
                 relays[relay] = at
         old_carried = {at.carried for at in self.position.relays.values() if at.carried}
         plan.remove = [self.folder / name for name in old_carried - {at.carried for at in relays.values()}]
-        plan.position = msgspec.structs.replace(picture, relays=relays)
+        plan.position = msgspec.structs.replace(state, relays=relays)
         return plan
+
+    def _plan_relay(
+        self, follower: SpoolFollower, calls: Mapping[int, Retained], room: int, plan: _Plan
+    ) -> RelayPosition:
+        """Plan for the spool of one relay, which has these open calls. Returns its next position."""
+        relay, position = follower.relay, self.position.relays.get(follower.relay)
+        # A call that was carried (0) continues in the segments behind, from where that checkpoint ended.
+        behind = position.segment if position else follower.segment
+        first = min([follower.segment, *(retained.first_segment or behind for retained in calls.values())])
+        is_carried = not all(retained.first_segment for retained in calls.values())
+        carried = position.carried if position and is_carried else None
+        segments = [segment_path(self.folder, relay, number) for number in range(first, follower.segment)]
+        files = [*([self.folder / carried] if carried else []), *segments]
+        let_go = _too_large(calls, room)
+        live = sum(retained.bytes for call, retained in calls.items() if call not in let_go)
+        held = sum(map(platform.size_of, files))
+        reasons = {
+            "carrying frees much more than it takes": held > CARRY_SHARE * live + CARRY_ABOVE,
+            "the spool would have no room for the next frames": held > 2 * room,
+            "frames of ended calls would stay too long": bool(calls) and self._is_stale(follower, live),
+        }
+        if any(reasons.values()):
+            self._counter += 1
+            carried, first = f"{relay}.{self._counter}.carried", follower.segment
+            existing = [path for path in files if path.exists()]
+            plan.carries.append(_Carry(self.folder / carried, existing, frozenset(calls), let_go))
+            plan.let_go += [(calls[call], calls[call].bytes) for call in let_go]
+        return RelayPosition(first, follower.number, carried, finished=follower.exhausted and not calls)
 
     def _run(self, plan: _Plan) -> None:
         self.failed = None
@@ -374,18 +379,15 @@ class Checkpoints:
     def _take(self, plan: _Plan) -> None:
         UPKEEP.finish()
         self._steps("synced")
-        for name, carried in plan.carry.items():
-            carry(self.folder / name, *carried)
+        for carried in plan.carries:
+            carry(*carried)
             self._steps("carried")
         new = self.folder / "position.new"
         new.unlink(missing_ok=True)
-        held = platform.open_file(new, create=True, top=self.folder.parent)
-        try:
+        with platform.open_file(new, create=True, top=self.folder.parent) as held:
             held.write(msgspec.json.encode(plan.position))
             self._steps("written")
             platform.sync(held.fd)
-        finally:
-            held.close()
         self._steps("position synced")
         os.replace(new, self.folder / "position.json")
         self._steps("renamed")
@@ -406,8 +408,8 @@ def _room(folder: Path) -> int:
     return min(DISK_BYTES, space.f_bavail * space.f_frsize // DISK_SHARE) // ROOM_SHARE
 
 
-def _too_large(own: Sequence[tuple[int, Retained]], room: int) -> frozenset[int]:
+def _too_large(calls: Mapping[int, Retained], room: int) -> frozenset[int]:
     """The largest calls, among those that do not fit together."""
-    by_size = sorted(own, key=lambda pair: pair[1].bytes)
-    totals = accumulate(retained.bytes for _, retained in by_size)
-    return frozenset(call for (call, _), total in zip(by_size, totals, strict=True) if total > room)
+    by_size = sorted(calls, key=lambda call: calls[call].bytes)
+    totals = accumulate(calls[call].bytes for call in by_size)
+    return frozenset(call for call, total in zip(by_size, totals, strict=True) if total > room)

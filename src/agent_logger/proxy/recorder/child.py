@@ -7,73 +7,35 @@ died, the recorder takes what is on the spool, makes a last checkpoint and ends.
 import gc
 import logging
 import os
-import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal, NamedTuple
 
 import msgspec
 
 from agent_logger import platform
 from agent_logger.clock import CLOCK
-from agent_logger.errors import SourceError
 from agent_logger.home import layout
 from agent_logger.home.facts import register_log_folder
-from agent_logger.journal.seal import seal_due
-from agent_logger.proxy.call_lines import Show
+from agent_logger.proxy.call_lines import CallLines
 from agent_logger.proxy.recorder import checkpoint
-from agent_logger.proxy.recorder.checkpoint import CheckpointPosition, Checkpoints, Steps, Unsure
+from agent_logger.proxy.recorder.calls.recorded_body import RecorderContext
+from agent_logger.proxy.recorder.checkpoint import CheckpointPosition, Steps, UncertainRecords
+from agent_logger.proxy.recorder.checkpoint_schedule import CHECKPOINT_SECONDS, CheckpointSchedule
+from agent_logger.proxy.recorder.disk import GIVE_UP_SECONDS, GaveUpError, PatientDisk, Troubles
 from agent_logger.proxy.recorder.filing import Filing
-from agent_logger.proxy.recorder.logs import Logs, inner_folders
+from agent_logger.proxy.recorder.logs import Logs
 from agent_logger.proxy.recorder.pipe import POLL_SECONDS, Pipe
-from agent_logger.proxy.recorder.recorded_call import RecorderContext
 from agent_logger.proxy.recorder.recording import CallRecording
+from agent_logger.proxy.recorder.sealing import Sealing
+from agent_logger.proxy.recorder.status import FILE_NAME, RecorderStatus
+from agent_logger.proxy.spool.folder import spool_folder
 from agent_logger.proxy.spool.segments import Spools, segments_of
-from agent_logger.proxy.spool.spool import spool_folder
 
 SCAN_SECONDS = 0.25
-CHECKPOINT_SECONDS = 1.0
 STATUS_SECONDS = 1.0
-SEAL_FIRST_SECONDS, SEAL_SECONDS = 60.0, 3600.0
-GIVE_UP_SECONDS = 10.0  # with a disk that fails, once asked to finish
-FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS = 0.01, 0.5
 
 log = logging.getLogger("agent_logger.proxy")
-
-
-class RecorderStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """The content of `recorder.json`, rewritten every second."""
-
-    pid: int
-    ts: str
-    calls: int  # ended, since this process began
-    open: int
-    written: int  # records
-    lost: int  # frames that relays had to drop, and calls that could not be made records of
-    lag_ms: float  # the age of the oldest frame that was not taken, at its highest within the last second
-    backlog_bytes: int
-    degraded_since: str | None = None
-    problem: str | None = None
-    checkpoints: int = 0
-    sessions: int = 0  # that had a call, since this process began
-    agents: dict[str, int] = msgspec.field(default_factory=dict)  # how many of them are whose
-
-
-_Work = Literal["write", "checkpoint"]
-
-
-class _Trouble(NamedTuple):
-    problem: str
-    since: str
-
-
-class _GaveUpError(BaseException):
-    """The disk still fails when the recorder is asked to finish. What is on the spool stays there.
-
-    This is no fault of a call, so code that gives up a call for an `Exception` must not catch it.
-    """
 
 
 class _MovedError(BaseException):
@@ -89,25 +51,21 @@ class RecorderChild:
         pipe: int = 0,
         patterns: bool = True,
         seal_after_seconds: float | None = 86_400.0,
-        steps: Steps | None = None,
+        steps: Steps = lambda _: None,
         checkpoint_seconds: float = CHECKPOINT_SECONDS,
-        show: Show | None = None,
+        lines: CallLines | None = None,
     ) -> None:
         self.log_dir, self.home = log_dir, home
         self.folder = spool_folder(log_dir)
         self.pipe = Pipe(pipe)
-        self._patterns, self._seal_after, self._steps = patterns, seal_after_seconds, steps or _no_step
-        self._checkpoint_seconds, self._show = checkpoint_seconds, show
-        self._checkpoints_taken = 0
-        self._troubles: dict[_Work, _Trouble] = {}  # each stays until the same work is done
+        self._patterns, self._lines = patterns, lines
+        self._steps, self._checkpoint_seconds = steps, checkpoint_seconds
+        self._troubles = Troubles()
+        self._disk = PatientDisk(log_dir, self.pipe, self._troubles, self._while_disk_fails)
+        self._sealing = Sealing(log_dir, seal_after_seconds)
         self._lag_ns = 0
-        now = time.monotonic()
-        self._status_at, self._scan_at = now, now
-        self._checkpoint_at, self._seal_at = now + checkpoint_seconds, now + SEAL_FIRST_SECONDS
-        self._sealing: threading.Thread | None = None
-        self._give_up_at: float | None = None
-        self._state: object = None  # at the last checkpoint
-        self._told_to_finish = False
+        self._status_at = self._scan_at = time.monotonic()
+        self._has_scanned_last = False
 
     def run(self) -> int:
         platform.make_folder(self.folder, self.log_dir)
@@ -119,12 +77,12 @@ class RecorderChild:
             self._begin()
             self._work()
             self._finish()
-        except _GaveUpError:
+        except GaveUpError:
             return 1
         except (_MovedError, OSError):
             if self._is_at_home():
                 raise
-            log.warning("%s was removed or moved away; it is begun anew", self.log_dir)
+            log.warning("%s was removed or moved; a new one is started", self.log_dir)
             return 1
         finally:
             held.close()
@@ -133,11 +91,7 @@ class RecorderChild:
     def _lock(self) -> platform.Held | None:
         """Wait for the lock, because the recorder of an earlier proxy may still be at work. `None` if we are not needed
         any more."""
-        path = self.folder / "recorder.lock"
-        try:
-            held = platform.open_file(path, create=True, top=self.log_dir)
-        except FileExistsError:
-            held = platform.open_file(path, top=self.log_dir)
+        held = platform.open_or_create(self.folder / "recorder.lock", self.log_dir)
         while not platform.lock(held):
             self.pipe.drain()
             if self.pipe.ended:
@@ -147,44 +101,56 @@ class RecorderChild:
         return held
 
     def _begin(self) -> None:
-        position, unsure, is_cut = self._position()
+        boot = checkpoint.boot_id()
+        position, unsure, is_cut = self._position(boot)
         checkpoint.clean(self.folder, position)
         self._steps("cleaned")
-        self.logs = Logs(self.log_dir, self.folder, self._insist)
+        self.logs = Logs(self.log_dir, self.folder, self._disk.insist)
         key = layout.install_key(self.home)
-        # After a power cut the table may know of calls that are in no log.
-        self.filing = Filing(self.logs, key, anew=is_cut and bool(segments_of(self.folder)))
+        # After a power cut the table may have calls that are in no log.
+        self.filing = Filing(self.logs, key, rebuild=is_cut and bool(segments_of(self.folder)))
         recovered = self.logs.recover(self.filing.learn, unsure)
         self._steps("recovered")
-        bench = RecorderContext(key, self.folder, self)
+        context = RecorderContext(key, self.folder, self._disk)
         self.recording = CallRecording(
             self.logs,
             self.filing,
-            bench,
+            context,
             self.pipe.values,
             self.pipe.take_lasting,
             patterns=self._patterns,
-            show=self._show,
+            show=self._lines.add if self._lines else None,
         )
         self.recording.resume(position, recovered)
-        self._checkpoints = Checkpoints(self.folder, position, self._steps, self.recording.ended)
         self.spools = Spools(self.folder, position.starts(self.folder))
-        gc.freeze()  # what is there now stays; calls are freed without the collector
+        self.checkpoints = CheckpointSchedule(
+            position,
+            boot,
+            self.logs,
+            self.filing,
+            self.recording,
+            self.spools,
+            self._troubles,
+            seconds=self._checkpoint_seconds,
+            steps=self._steps,
+        )
+        gc.freeze()  # objects that exist now stay; calls are freed without the collector
         gc.set_threshold(50_000, 20, 50)
         register_log_folder(self.home, self.log_dir)
 
-    def _position(self) -> tuple[CheckpointPosition, Unsure | None, bool]:
+    def _position(self, boot: str) -> tuple[CheckpointPosition, UncertainRecords | None, bool]:
         """The position, the records that the logs may hold beyond it, and whether there may have been a power cut."""
-        self._boot = checkpoint.boot_id()
         try:
             position = checkpoint.load(self.folder)
+            is_lost = checkpoint.is_lost(self.folder, position)
         except msgspec.MsgspecError as error:
-            log.warning("position.json is damaged (%s): the logs tell what is in them", error)
-            return checkpoint.without(self.folder), checkpoint.unsure(self.folder, None), True
-        if checkpoint.is_lost(self.folder, position):
-            return checkpoint.without(self.folder), checkpoint.unsure(self.folder, None), True
-        is_cut = bool(position.wall) and position.boot != self._boot
-        return position, checkpoint.unsure(self.folder, position), is_cut
+            log.warning("position.json is damaged (%s); the position is read from the logs instead", error)
+            is_lost = True
+        if is_lost:
+            spool = checkpoint.position_of_spool(self.folder)
+            return spool, checkpoint.uncertain_records(self.folder, None), True
+        is_cut = bool(position.wall) and position.boot != boot
+        return position, checkpoint.uncertain_records(self.folder, position), is_cut
 
     def _work(self) -> None:
         while True:
@@ -200,57 +166,54 @@ class RecorderChild:
         took = False
         take = self.recording.take
         reads = self.spools.batch(time.monotonic_ns())
-        self._stay()  # behind the reading: what comes from a new folder is for the recorder that begins in it
+        # This check comes after the read: entries of a new folder are for the recorder that starts in it.
+        self._stay()
         for read in reads:
             if not took:
                 self._lag_ns = max(self._lag_ns, time.monotonic_ns() - read.ns)
                 took = True
             try:
                 take(read)
-            except Exception:  # of one call: the others are to be recorded all the same
-                log.exception("call %s of relay %s is lost", read.frames[0].call, read.relay.relay)
+            except Exception:  # the other calls must be recorded nevertheless
+                log.exception("call %s of relay %s could not be recorded", read.frames[0].call, read.relay.relay)
                 self.recording.give_up(read.relay, read.frames[0].call, read.number)
-            if time.monotonic() >= self._status_at:  # a batch may take long: what is compressed can be much
-                self._say()
+            if time.monotonic() >= self._status_at:  # a batch with compressed bodies may take long
+                self._write_status()
         for follower in self.spools.followers.values():
             if follower.exhausted:
                 self.recording.relay_died(follower)
         self.logs.flush()
+        if self._lines:
+            self._lines.flush()
         self.filing.commit(time.monotonic())
         return took
 
     def _is_done(self) -> bool:
         """Whether nothing more will come; asked when nothing was taken. Relays that still run may continue without
         us."""
-        self._scan()  # a relay that had more to say at the last look may be gone since
-        if not self._told_to_finish:
-            self._told_to_finish = True
+        self._scan()  # a relay that was alive at the last scan may be gone
+        if not self._has_scanned_last:
+            self._has_scanned_last = True
             return False
         return not any(
             follower.is_waiting or (follower.gone and not follower.exhausted)
             for follower in self.spools.followers.values()
         )
 
-    # ------------------------------------------------------------ what is due now and then
+    # ------------------------------------------------------------ periodic work
 
     def _chores(self) -> None:
         now = time.monotonic()
         if now >= self._scan_at:
             self._scan()
-        if self._checkpoints.running:
-            self._end_checkpoint()
-        elif now >= self._checkpoint_at:
-            self._begin_checkpoint()
+        self.checkpoints.advance()
         if now >= self._status_at:
             self._each_second()
-        if now >= self._seal_at and not (self._sealing and self._sealing.is_alive()):
-            self._seal_at = now + SEAL_SECONDS
-            self._sealing = threading.Thread(target=self._seal, name="agent-logger-seal", daemon=True)
-            self._sealing.start()
+        self._sealing.start_if_due()
 
     def _each_second(self) -> None:
         self._stay()
-        self._say()
+        self._write_status()
 
     def _stay(self) -> None:
         if not self._is_at_home():
@@ -268,145 +231,29 @@ class RecorderChild:
             if not follower.is_waiting:
                 follower.look()
 
-    def _begin_checkpoint(self) -> None:
-        self._checkpoint_at = time.monotonic() + self._checkpoint_seconds
-        state = (
-            self.logs.written,
-            [(follower.segment, follower.exhausted) for follower in self.spools.followers.values()],
-        )
-        followers = self.spools.followers
-        needs = [
-            (relay, call, open_call.retained) for (relay, call), open_call in self.recording.open.items()
-        ]
-        if state == self._state and not self._checkpoints.is_stale(followers, needs):
-            return
-        if self.recording.is_replaying(followers):
-            return
-        if not self.filing.commit(time.monotonic(), at_once=True):
-            return  # the next one will; until then the tails tell what it lacks
-        self._state = state
-        picture = msgspec.structs.replace(self.recording.picture(), boot=self._boot, wall=time.time())
-        self.logs.begin_checkpoint()
-        self._checkpoints.begin(picture, followers, needs)
-
-    def _end_checkpoint(self, *, wait: bool = False) -> bool:
-        if not self._checkpoints.done(wait=wait):
-            if not self._checkpoints.running:
-                self._degrade("checkpoint", self._checkpoints.failed or "")
-                self._state = None
-            return False
-        self._checkpoints_taken += 1
-        relays = self._checkpoints.position.relays
-        for (relay, _), open_call in self.recording.open.items():
-            if relay in relays and open_call.retained.first_segment < relays[relay].segment:
-                open_call.retained.first_segment = 0
-        for relay, at in relays.items():
-            if at.finished and relay in self.spools.followers:
-                self.spools.forget(relay)
-                self.recording.forget(relay)
-        try:
-            self.logs.end_checkpoint()
-        except OSError as error:  # what it knows too much costs time after a crash, and nothing else
-            self._degrade("checkpoint", str(error))
-            self._state = None
-        else:
-            self._troubles.pop("checkpoint", None)
-        self._steps("touched forgotten")
-        return True
+    def _while_disk_fails(self) -> None:
+        self._troubles.add("write", self.logs.failing() or "")
+        if time.monotonic() >= self._status_at:
+            self._each_second()
 
     def _finish(self) -> None:
-        if self._checkpoints.running:
-            self._end_checkpoint(wait=True)
+        self.checkpoints.wait()
         give_up_at = time.monotonic() + GIVE_UP_SECONDS
         while not self.filing.commit(time.monotonic(), at_once=True) and time.monotonic() < give_up_at:
-            time.sleep(
-                POLL_SECONDS
-            )  # somebody reads sessions.db; without it the spool stays for the next start
-        for _ in range(2):  # the second one forgets relays that the first one finished
-            self._state = None
-            self._begin_checkpoint()
-            if self._checkpoints.running and not self._end_checkpoint(wait=True):
-                raise _GaveUpError
+            # Somebody reads sessions.db; without it the spool stays for the next start.
+            time.sleep(POLL_SECONDS)
+        if not self.checkpoints.finish():
+            raise GaveUpError
         self.logs.close()
         self.filing.close()
-        self._say()
+        self._write_status()
 
-    def _seal(self) -> None:
-        for folder in [self.log_dir, *inner_folders(self.log_dir)]:
-            try:
-                for _ in seal_due(folder, self._seal_after):
-                    pass
-            except (OSError, SourceError) as error:
-                log.warning("%s: cannot seal: %s", folder, error)
-
-    # ------------------------------------------------------------ a failing disk
-
-    def _insist(self, work: Callable[[], bool]) -> None:
-        if work():
-            return
-        delay = FIRST_RETRY_SECONDS
-        self._degrade("write", "")
-        while not work():
-            self._degrade("write", self.logs.failing() or "")
-            self.pipe.drain()
-            now = time.monotonic()
-            if now >= self._status_at:
-                self._each_second()
-            if self.pipe.ended:
-                self._give_up_at = self._give_up_at or now + GIVE_UP_SECONDS
-                if now > self._give_up_at:
-                    raise _GaveUpError
-            time.sleep(delay)
-            delay = min(2 * delay, LAST_RETRY_SECONDS)
-        self._troubles.pop("write", None)
-
-    def create(self, path: Path) -> platform.Held:
-        """Create a file for a large body."""
-        created: list[platform.Held] = []
-
-        def create() -> bool:
-            try:
-                path.unlink(missing_ok=True)
-                created.append(platform.open_file(path, create=True, top=self.log_dir))
-            except OSError as error:
-                self._degrade("write", str(error))
-                return False
-            return True
-
-        self._insist(create)
-        return created[0]
-
-    def write(self, held: platform.Held, data: bytes) -> None:
-        left = memoryview(data)
-
-        def write() -> bool:
-            nonlocal left
-            try:
-                while left:
-                    left = left[os.write(held.fd, left) :]
-            except OSError as error:
-                self._degrade("write", str(error))
-                return False
-            return True
-
-        self._insist(write)
-
-    def _degrade(self, work: _Work, problem: str) -> None:
-        trouble = self._troubles.get(work)
-        self._troubles[work] = _Trouble(
-            problem or (trouble.problem if trouble else ""), trouble.since if trouble else CLOCK.now()
-        )
-
-    def _say(self) -> None:
+    def _write_status(self) -> None:
         self._status_at = time.monotonic() + STATUS_SECONDS
         now = time.monotonic_ns()
         followers = self.spools.followers.values()
         oldest = min(
-            (
-                follower.oldest_ns
-                for follower in followers
-                if follower.oldest_ns is not None and not follower.gone
-            ),
+            (follower.oldest_ns for follower in followers if follower.oldest_ns is not None and not follower.gone),
             default=now,
         )
         counts = self.recording.counts
@@ -414,23 +261,19 @@ class RecorderChild:
             pid=os.getpid(),
             ts=CLOCK.now(),
             calls=counts.calls,
-            open=len(counts.open),
+            open=len(self.recording.open),
             written=self.logs.written,
             lost=counts.dropped_frames + counts.failed,
             lag_ms=round(max(self._lag_ns, now - oldest) / 1e6, 1),
             backlog_bytes=sum(follower.backlog_bytes() for follower in followers),
-            degraded_since=min((trouble.since for trouble in self._troubles.values()), default=None),
-            problem=next(
-                (trouble.problem or "the disk takes nothing" for trouble in self._troubles.values()), None
-            ),
-            checkpoints=self._checkpoints_taken,
+            degraded_since=self._troubles.since,
+            problem=self._troubles.problem,
+            checkpoints=self.checkpoints.taken,
             sessions=len(self.filing.agents_by_session),
             agents=self.filing.agents(),
+            not_understood=self.recording.not_understood,
         )
         self._lag_ns = 0
-        with suppress(OSError):  # a disk that takes nothing: the age of the old one says so
-            path = self.folder / "recorder.json"
+        with suppress(OSError):  # if the disk fails, the age of the old file shows it
+            path = self.folder / FILE_NAME
             platform.replace_file(path, msgspec.json.encode(status), top=self.log_dir)
-
-
-def _no_step(step: str) -> None: ...

@@ -8,9 +8,9 @@ from functools import cache
 
 from agent_logger.home.layout import safe_name
 from agent_logger.model.records import Record
+from agent_logger.proxy.recorder.calls.recorded_call import RequestStart
 from agent_logger.proxy.recorder.history import wire_logs
 from agent_logger.proxy.recorder.logs import LogName, Logs, last_seq
-from agent_logger.proxy.spool.frames import RequestHeadFrame
 from agent_logger.proxy.tracking.fingerprint import Fingerprints
 from agent_logger.proxy.tracking.memory import Memory
 from agent_logger.proxy.tracking.table import Table
@@ -26,16 +26,16 @@ def unattributed(provider: str) -> LogName:
 
 
 class Filing:
-    """The filing of calls. `anew`: the content of sessions.db cannot be trusted, so it is rebuilt."""
+    """The filing of calls. `rebuild`: the content of sessions.db cannot be trusted, so it is rebuilt."""
 
-    def __init__(self, logs: Logs, key: bytes, *, anew: bool = False) -> None:
+    def __init__(self, logs: Logs, key: bytes, *, rebuild: bool = False) -> None:
         self._logs = logs
         path = logs.log_dir / "sessions.db"
-        if anew:
+        if rebuild:
             path.unlink(missing_ok=True)
         self._memory = Memory(Table(path), lambda: wire_logs(logs.log_dir), fingerprints=Fingerprints(key))
         self._tracker = Tracker(key, self._begin, self._number, self._memory)
-        self.numbers: OrderedDict[LogName, int] = OrderedDict()  # of the last call
+        self.numbers: OrderedDict[LogName, int] = OrderedDict()  # the number of the last call, by log
         self.agents_by_session: dict[str, str] = {}  # the agent of each session that had a call
 
     def file(self, request: TrackedRequest) -> tuple[Decision, LogName, int]:
@@ -49,9 +49,9 @@ class Filing:
             self.agents_by_session[decision.session] = (branch and branch.agent) or "other"
         return decision, LogName(safe_name(request.provider), decision.session), decision.seq
 
-    def logged_decision(self, log: LogName, seq: int, head: RequestHeadFrame, *, message: bool) -> Decision:
+    def logged_decision(self, log: LogName, seq: int, request: RequestStart, *, message: bool) -> Decision:
         """The decision for a request that is in its log already."""
-        method, path = method_and_path(head)
+        method, path = request.head.method, request.tracked_path
         return self._tracker.resumed(log.name, seq, method=method, path=path, message=message)
 
     def answered(self, decision: Decision, answer: TrackedAnswer) -> str | None:
@@ -82,7 +82,7 @@ class Filing:
     def commit(self, now: float, *, at_once: bool = False) -> bool:
         """Commit the decisions, once their records are in the logs. Returns whether all of them would be known at the
         next start."""
-        self._tracker.commit(now, at_once=at_once)
+        self._memory.commit(now, at_once=at_once)
         return not at_once or self._memory.is_committed
 
     def close(self) -> None:
@@ -90,17 +90,9 @@ class Filing:
 
     def _begin(self, request: TrackedRequest, root: str | None, number: int) -> str:
         folder = safe_name(request.provider)
-        log = (
-            self._logs.begin_branch(folder, root, number)
-            if root
-            else self._logs.begin_session(folder, request.ts)
-        )
+        log = self._logs.begin_branch(folder, root, number) if root else self._logs.begin_session(folder, request.ts)
         self.numbers[log] = 0
         return log.name
 
     def _number(self, provider: str, session: str) -> int:
         return self.next_number(LogName(safe_name(provider), session))
-
-
-def method_and_path(head: RequestHeadFrame) -> tuple[str, str]:
-    return head.head.partition(b" ")[0].decode("latin-1"), head.path.decode("latin-1")

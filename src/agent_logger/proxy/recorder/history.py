@@ -8,7 +8,7 @@ import msgspec
 from agent_logger import platform
 from agent_logger.errors import SourceError
 from agent_logger.files.line_files import part_entries
-from agent_logger.files.parts import PartFile, parts_in
+from agent_logger.files.parts import PartFile, parts_by_log
 from agent_logger.model.records import Large, decode
 from agent_logger.protocols.jsonl import JsonEntry
 from agent_logger.proxy.tracking.memory import Log
@@ -19,16 +19,15 @@ _LARGE = b'{"type":"large"'
 
 def wire_logs(log_dir: Path) -> Iterator[Log]:
     """Yield the logs of sessions, the one last written to first. What cannot be read is left out."""
-    parts_by_log: dict[tuple[str, str], list[PartFile]] = {}
-    for folder in log_dir.iterdir():
-        if folder.is_dir() and not folder.name.startswith("."):
-            for part in parts_in(folder):
-                parts_by_log.setdefault((folder.name, part.name), []).append(part)
-    for (provider, name), parts in sorted(
-        parts_by_log.items(), key=lambda log: _written(log[1][-1]), reverse=True
-    ):
-        if name not in NO_SESSIONS:
-            yield Log(provider, name, _lines(parts))
+    logs = [
+        (folder.name, name, parts)
+        for folder in log_dir.iterdir()
+        if folder.is_dir() and not folder.name.startswith(".")
+        for name, parts in parts_by_log(folder).items()
+        if name not in NO_SESSIONS
+    ]
+    for provider, name, parts in sorted(logs, key=lambda log: _written(log[2][-1]), reverse=True):
+        yield Log(provider, name, _lines(parts))
 
 
 def _written(part: PartFile) -> float:

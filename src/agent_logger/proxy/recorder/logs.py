@@ -1,9 +1,12 @@
-"""The logs that the recorder appends to, and how a record gets into one of them once, whatever crashed.
+"""The logs that the recorder appends to. A record is written to a log exactly once, also if the recorder crashes.
 
-Before a log is first appended to after a checkpoint, its part and size are written to `touched.jsonl`, which is synced.
-A recorder that starts after a crash reads the spool from the checkpoint on again, and knows from these tails which
-records are there already. That file may be lost all the same; so the ends of all parts that were written to lately are
-read, too, back to what the checkpoint covers: every record names a frame of the spool.
+Short records wait in memory until the end of a batch, and are written together. Before a log is first appended to after
+a checkpoint, the path and the size of its part are written to `touched.jsonl`, which is synced.
+
+A recorder that starts after a crash reads the spool again, from the checkpoint on. The tails of the parts in
+`touched.jsonl` have the records that are written already. This file may be lost; so the ends of all parts that were
+written to recently are read, too, back to the records that the checkpoint covers. Every record names an entry of the
+spool, in its field `frame`.
 """
 
 import os
@@ -14,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count, islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -25,16 +28,17 @@ from agent_logger.files.parts import PartFile, part_of, parts_in, parts_of
 from agent_logger.journal.journal import Journal
 from agent_logger.model.records import Record, decode
 from agent_logger.protocols.lines import LineSplitter
-from agent_logger.proxy.recorder.checkpoint import Unsure
+from agent_logger.proxy.recorder.checkpoint import UncertainRecords
 
 MOST_JOURNALS = 512
 READ_BYTES = 4 << 20
-LAST_FRAME = 1 << 62
-FIRST_STEP_BYTES = 64 << 10  # from the end of a part towards its beginning
-SHORT_BYTES = 32 << 10  # a record up to this is not written alone
+LAST_ENTRY = 1 << 62
+FIRST_STEP_BYTES = 64 << 10  # a part is read from its end towards its beginning, in growing steps
+SHORT_BYTES = 32 << 10  # a record up to this size is not written alone
 WAITING_BYTES = 1 << 20
 
-Insist = Callable[[Callable[[], bool]], None]  # again and again until it is true; raises to give up
+T = TypeVar("T")
+Insist = Callable[[Callable[[], bool]], None]  # repeats the call until it returns true; raises to give up
 
 
 class LogName(NamedTuple):
@@ -48,9 +52,9 @@ Learn = Callable[[LogName, Record], None]
 
 
 class Touched(msgspec.Struct, frozen=True):
-    part: str  # its path within the log folder
+    part: str  # the path of the part within the log folder
     size: int
-    checkpoint: int  # the number of the one it was written after
+    checkpoint: int  # the number of the last checkpoint before this
 
 
 class TailRecord(msgspec.Struct):
@@ -66,47 +70,44 @@ class TailRecord(msgspec.Struct):
 
 @dataclass(slots=True)
 class RecoveredCalls:
-    """The records in the tails. Those of a call are by (call, type)."""
+    """The records in the tails: `calls` by call and type."""
 
     calls: dict[tuple[str, str], tuple[LogName, int]] = field(default_factory=dict)
-    frames: dict[str, int] = field(default_factory=dict)  # by relay: the last one that was used
+    entries: dict[str, int] = field(default_factory=dict)  # by relay: the last entry of the spool that a record names
     gaps: set[str] = field(default_factory=set)
-    refusals: set[str] = field(default_factory=set)  # the frames of counts
+    refusals: set[str] = field(default_factory=set)  # the entries that `refusals` records name
     rewrites: set[tuple[LogName, int]] = field(default_factory=set)
     last: dict[LogName, int] = field(default_factory=dict)  # highest number of a call
 
-    def used(self, frame: str) -> None:
-        relay, _, number = frame.partition(":")
+    def add_entry(self, entry: str) -> None:
+        relay, _, number = entry.partition(":")
         if number.isdecimal():
-            self.frames[relay] = max(int(number), self.frames.get(relay, 0))
+            self.entries[relay] = max(int(number), self.entries.get(relay, 0))
 
 
 class Logs:
-    """The logs of a log folder. `insist` repeats what the disk may refuse."""
+    """The logs of a log folder. `insist` repeats a write that the disk refuses."""
 
     def __init__(self, log_dir: Path, spool: Path, insist: Insist) -> None:
         self.log_dir = log_dir
         self.written = 0
-        self.checkpoint = 0  # number of the one that was begun last
+        self.checkpoint = 0  # the number of the checkpoint that was begun last
         self._insist = insist
         self._waiting: dict[LogName, list[Record]] = {}
         self._waiting_bytes = 0
         self._journals: OrderedDict[LogName, Journal] = OrderedDict()
-        self._touched: set[LogName] = set()  # since that checkpoint
-        self._written: set[LogName] = set()  # the same, of those that were then written to
+        self._touched: set[LogName] = set()  # logs that were touched since that checkpoint
+        self._written: set[LogName] = set()  # logs that were written to since that checkpoint
         self._path = spool / "touched.jsonl"
-        self._lines: list[Touched] = []  # as they stand in the file
+        self._lines: list[Touched] = []  # the content of the file
         self._file: platform.Held | None = None
-        self._unsynced = False  # something of it is not on the device
+        self._unsynced = False  # whether a part of it is not on the device
         self._name_is_synced = False
 
     def append(self, log: LogName, record: Record, size: int = 0) -> None:
-        """Append a record. `size`: about how many bytes it has. Short ones wait for `flush`, and are written with
-        others."""
-        waiting = self._waiting.get(log)
-        if waiting is None:
-            waiting = self._waiting[log] = []
-        waiting.append(record)
+        """Append a record. `size`: about how many bytes it has. A short record waits in memory until `flush`, and is
+        written with others."""
+        self._waiting.setdefault(log, []).append(record)
         self._waiting_bytes += size
         if size > SHORT_BYTES:
             self._write(log, last_alone=True)
@@ -137,14 +138,7 @@ class Logs:
         journal = self._touch(log)
         self._sync_touched()
         self._written.add(log)
-        named: list[str] = []
-
-        def move() -> bool:
-            named.extend(filter(None, [journal.adopt(file, name)]))
-            return bool(named)
-
-        self._insist(move)
-        return named[0]
+        return self._insist_on(lambda: journal.adopt(file, name))
 
     def begin_session(self, folder: str, ts: str) -> LogName:
         """Begin a log, with a name that no log has yet."""
@@ -168,9 +162,6 @@ class Logs:
     def failing(self) -> str | None:
         return next((journal.failing for journal in self._journals.values() if journal.failing), None)
 
-    def unsynced(self) -> int:
-        return sum(journal.pending for journal in self._journals.values())
-
     def close(self) -> None:
         for journal in self._journals.values():
             journal.close()
@@ -190,7 +181,7 @@ class Logs:
         try:
             if touched:
                 self._append_touched(touched.values())
-        except OSError:  # each of them will be touched alone
+        except OSError:  # each log will be touched alone
             return
         self._lines += touched.values()
         self._touched.update(touched)
@@ -211,7 +202,8 @@ class Logs:
         if self._file:
             self._file.close()
         self._lines, self._file = lines, held
-        self._unsynced = self._name_is_synced = False  # as long as the name is not, the old one says the same
+        # Until the name is synced, a crash may bring the old file back, which names the same logs and more.
+        self._unsynced = self._name_is_synced = False
 
     def _touch(self, log: LogName) -> Journal:
         journal = self._journals.get(log)
@@ -221,38 +213,36 @@ class Logs:
             self._forget_oldest()
         self._journals.move_to_end(log)
         if log not in self._touched:
-            places: list[tuple[Path, int]] = []
-
-            def look() -> bool:
-                places.extend(filter(None, [journal.place()]))
-                return bool(places)
-
-            self._insist(look)
-            self._write_touched(log, *places[0])
+            self._write_touched(log, *self._insist_on(journal.place))
         return journal
+
+    def _insist_on(self, work: Callable[[], T | None]) -> T:
+        """Repeat work until it has a result."""
+        results: list[T] = []
+
+        def is_done() -> bool:
+            with suppress(OSError):
+                results.extend(result for result in [work()] if result is not None)
+            return bool(results)
+
+        self._insist(is_done)
+        return results[0]
 
     def _write_touched(self, log: LogName, part: Path, size: int) -> None:
         line = self._touched_line(part, size)
-
-        def write() -> bool:
-            try:
-                self._append_touched([line])
-            except OSError:
-                return False
-            return True
-
-        self._insist(write)
+        self._insist_on(lambda: self._append_touched([line]))
         self._lines.append(line)
         self._touched.add(log)
 
     def _touched_line(self, part: Path, size: int) -> Touched:
         return Touched(str(part.relative_to(self.log_dir)), size, self.checkpoint)
 
-    def _append_touched(self, lines: Iterable[Touched]) -> None:
-        self._file = self._file or _open(self._path, self.log_dir)
+    def _append_touched(self, lines: Iterable[Touched]) -> bool:
+        self._file = self._file or platform.open_or_create(self._path, self.log_dir)
         self._unsynced = True
-        # Newlines on both sides: what a full disk has cut off must not take the next line with it.
+        # There is a newline on both sides, so that a line which a full disk has cut does not damage the next one.
         self._file.write(b"\n" + b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
+        return True
 
     def _sync_touched(self) -> None:
         """Sync `touched.jsonl` before anything that it announces is appended: once for each log and checkpoint, and
@@ -261,16 +251,13 @@ class Logs:
             return
 
         def sync() -> bool:
-            try:
-                if self._file:
-                    platform.sync(self._file.fd)
-                if not self._name_is_synced:
-                    platform.sync_folder(self._path.parent)
-            except OSError:
-                return False
+            if self._file:
+                platform.sync(self._file.fd)
+            if not self._name_is_synced:
+                platform.sync_folder(self._path.parent)
             return True
 
-        self._insist(sync)
+        self._insist_on(sync)
         self._unsynced, self._name_is_synced = False, True
 
     def _forget_oldest(self) -> None:
@@ -282,7 +269,7 @@ class Logs:
 
     # ------------------------------------------------------------ after a crash
 
-    def recover(self, learn: Learn, unsure: Unsure | None = None) -> RecoveredCalls:
+    def recover(self, learn: Learn, unsure: UncertainRecords | None = None) -> RecoveredCalls:
         """Read the tails; `learn` is called with each record."""
         self._lines = list(_touched_lines(self._path))
         self.checkpoint = max((line.checkpoint for line in self._lines), default=0)
@@ -294,14 +281,14 @@ class Logs:
         if unsure:
             for part in _changed(self.log_dir, unsure.since):
                 with suppress(OSError, SourceError):  # damage; `verify` shows it
-                    size = _covered(part, unsure.frames)
+                    size = _covered(part, unsure.entries)
                     starts[part] = min(size, starts.get(part, size))
         recovered = RecoveredCalls()
         for start, size in starts.items():
             parts = [part for part in parts_of(start.folder, start.name) if part.number >= start.number]
             lines = [self._read_tail(part, size if part == start else 0, recovered) for part in parts]
             if start in begun and parts == [PartFile(start.folder, start.name)] and lines == [0]:
-                start.path.unlink(missing_ok=True)  # begun, and no call is in it: another will be begun
+                start.path.unlink(missing_ok=True)  # the log has no call; another log will be begun
                 continue
             for part in parts:
                 self._learn_tail(part, size if part == start else 0, learn)
@@ -327,10 +314,10 @@ class Logs:
             if record and record.call and record.seq is not None:
                 recovered.calls[record.call, record.type] = log, record.seq
                 recovered.last[log] = max(record.seq, recovered.last.get(log, 0))
-                recovered.used(record.frame or "")
+                recovered.add_entry(record.frame or "")
             elif record and record.type == "refusals" and record.frame:
                 recovered.refusals.add(record.frame)
-                recovered.used(record.frame)
+                recovered.add_entry(record.frame)
             elif record and record.type == "gap" and record.reason:
                 recovered.gaps.add(record.reason)
             elif record and record.type == "rewrite" and record.seq is not None:
@@ -341,18 +328,7 @@ class Logs:
 def inner_folders(log_dir: Path) -> list[Path]:
     """The folders that may hold logs. Links are left out: nothing behind them is ours."""
     with os.scandir(log_dir) as inner:
-        return [
-            Path(entry.path)
-            for entry in inner
-            if entry.name[0] != "." and entry.is_dir(follow_symlinks=False)
-        ]
-
-
-def _open(path: Path, top: Path) -> platform.Held:
-    try:
-        return platform.open_file(path, top=top)
-    except FileNotFoundError:
-        return platform.open_file(path, create=True, top=top)
+        return [Path(entry.path) for entry in inner if entry.name[0] != "." and entry.is_dir(follow_symlinks=False)]
 
 
 def _touched_lines(path: Path) -> Iterator[Touched]:
@@ -363,7 +339,7 @@ def _touched_lines(path: Path) -> Iterator[Touched]:
     for line in lines:
         try:
             yield msgspec.json.decode(line, type=Touched)
-        except msgspec.MsgspecError:  # the crash cut it: what it announces was not written
+        except msgspec.MsgspecError:  # a crash cut the line: what it announces was not written
             continue
 
 
@@ -374,29 +350,29 @@ def _changed(log_dir: Path, since: float) -> Iterator[PartFile]:
                 yield part
 
 
-def _covered(part: PartFile, frames: Mapping[str, int]) -> int:
-    """The offset up to which a part holds only what comes from frames before these. The part is read from its end."""
+def _covered(part: PartFile, entries: Mapping[str, int]) -> int:
+    """The offset up to which all records of a part come from entries before these. The part is read from its end."""
     path, step = part.existing_path(), FIRST_STEP_BYTES
     start = plain_size(path)
     while start > 0:
         end, start = start, max(0, start - step)
         step = min(2 * step, READ_BYTES)
         data = read_at(path, start, end - start)
-        whole = data.find(b"\n") + 1 if start else 0  # before it there is the end of a line
+        whole = data.find(b"\n") + 1 if start else 0  # the first bytes are the end of a line
         for line in data[whole:].split(b"\n")[:-1]:
             record = _tail_record(line, part.folder)
             relay, _, number = ((record and record.frame) or "").partition(":")
             if number.isdecimal():
-                if int(number) < frames.get(relay, LAST_FRAME):
+                if int(number) < entries.get(relay, LAST_ENTRY):
                     return start + whole
-                break  # later ones stand behind it
+                break  # the lines that follow are later
     return 0
 
 
 def _tail(part: PartFile, offset: int) -> Iterator[bytes]:
     path = part.existing_path()
     if path == part.path and platform.size_of(path) < offset:
-        offset = 0  # another file of that name
+        offset = 0  # it is another file of that name
     splitter = LineSplitter()
     while data := read_at(path, offset, READ_BYTES):
         offset += len(data)
@@ -421,11 +397,7 @@ _decode = msgspec.json.Decoder(TailRecord).decode
 def last_seq(log_dir: Path, log: LogName) -> int:
     """The highest number of a call in the newest part that has one."""
     for part in reversed(parts_of(log_dir / log.folder, log.name)):
-        numbers = [
-            record.seq
-            for line in _tail(part, 0)
-            if (record := _tail_record(line, part.folder)) and record.seq
-        ]
+        numbers = [record.seq for line in _tail(part, 0) if (record := _tail_record(line, part.folder)) and record.seq]
         if numbers:
             return max(numbers)
     return 0

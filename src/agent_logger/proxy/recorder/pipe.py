@@ -7,7 +7,7 @@ import os
 import select
 import struct
 import time
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -16,8 +16,8 @@ from agent_logger.proxy.spool.frames import REMEMBERED, CredentialFrame, Mask
 from agent_logger.proxy.spool.segments import SpoolFollower
 
 POLL_SECONDS = 0.02
-CREDENTIAL_SECONDS = 1.0  # to wait for one whose frame is here already, while none comes
-LENGTH = struct.Struct("<I")  # before each message of the pipe
+CREDENTIAL_SECONDS = 1.0  # how long to wait for a credential that a frame names, while none arrives
+LENGTH = struct.Struct("<I")  # the length, before each message of the pipe
 
 
 def message(value: msgspec.Struct) -> bytes:
@@ -30,14 +30,14 @@ class _Credentials:
 
     def __init__(self) -> None:
         self.values: OrderedDict[int, bytes] = OrderedDict()
-        self._last = -1  # of those that came, or were waited for in vain
-        self._last_index = -1  # of those that a frame named
+        self._last = -1  # the index of the last credential that arrived, or was given up
+        self._last_index = -1  # the highest index that a frame named
 
     def add(self, credential: CredentialFrame) -> None:
         self.values[credential.index] = credential.value
         self._last = max(self._last, credential.index)
 
-    def is_to_come(self, index: int) -> bool:
+    def may_arrive(self, index: int) -> bool:
         """Whether the credential may still be on its way."""
         return index > self._last
 
@@ -59,8 +59,8 @@ class Pipe:
     def __init__(self, fd: int) -> None:
         self.ended = False
         self._fd, self._data = fd, bytearray()
-        self._relays: dict[str, _Credentials] = {}
-        self._lasting: list[bytes] = []  # that nobody took yet
+        self._relays: defaultdict[str, _Credentials] = defaultdict(_Credentials)
+        self._lasting: list[bytes] = []  # lasting credentials that were not taken yet
         os.set_blocking(fd, False)
 
     def drain(self) -> bool:
@@ -81,7 +81,7 @@ class Pipe:
             message = bytes(self._data[LENGTH.size : LENGTH.size + length])
             del self._data[: LENGTH.size + length]
             credential = msgspec.msgpack.decode(message, type=CredentialFrame)
-            self._of(credential.relay).add(credential)
+            self._relays[credential.relay].add(credential)
             if credential.lasting:
                 self._lasting.append(credential.value)
         return has_more
@@ -102,16 +102,16 @@ class Pipe:
     def values(self, relay: SpoolFollower, masks: Sequence[Mask]) -> Mapping[int, bytes]:
         """The values of a relay's credentials, also of one that is gone: what it sent may still be in the pipe. Nothing
         is known of a relay of an earlier run."""
-        values_known = self._of(relay.relay)
+        values_known = self._relays[relay.relay]
         newest = max([mask.credential for mask in masks], default=-1)
         values_known.mark_used(newest)
-        if values_known.is_to_come(newest):
+        if values_known.may_arrive(newest):
             self._await(relay, values_known, newest)
         return values_known.values
 
     def _await(self, relay: SpoolFollower, credentials: _Credentials, index: int) -> None:
         give_up = time.monotonic() + CREDENTIAL_SECONDS
-        while credentials.is_to_come(index):
+        while credentials.may_arrive(index):
             if self.drain():
                 give_up = time.monotonic() + CREDENTIAL_SECONDS
                 continue
@@ -120,9 +120,3 @@ class Pipe:
                 credentials.give_up(index)
                 break
             self.wait(POLL_SECONDS)
-
-    def _of(self, relay: str) -> _Credentials:
-        credentials = self._relays.get(relay)
-        if credentials is None:
-            credentials = self._relays[relay] = _Credentials()
-        return credentials

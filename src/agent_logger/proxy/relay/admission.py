@@ -12,13 +12,17 @@ import msgspec
 from agent_logger.protocols.http1 import FETCH_SITE, HOST, ORIGIN, RequestHead
 
 _NAMES = (b"127.0.0.1", b"localhost", b"[::1]")
-_OWN_SITE = (b"same-origin", b"none")  # none: a person typed the address
+_OWN_SITE = (b"same-origin", b"none")  # `none`: a person typed the address
 
 
 class ForbiddenError(Exception):
     def __init__(self, reason: str, status: int) -> None:
         super().__init__(reason)
         self.status = status
+
+
+class TokenNeededError(Exception):
+    """A request for a proxy, without the token of a registered run."""
 
 
 class Admission:
@@ -30,9 +34,9 @@ class Admission:
     def check(self, head: RequestHead) -> None:
         hosts = head.values(HOST)
         if len(hosts) != 1:
-            raise ForbiddenError("a request needs one Host", 400)
+            raise ForbiddenError("a request needs exactly one Host header", 400)
         if hosts[0].lower() not in self._hosts:
-            raise ForbiddenError("the Host is not ours: 127.0.0.1 or localhost, with the port", 421)
+            raise ForbiddenError("the Host header must be 127.0.0.1 or localhost, with the port", 421)
         for origin in head.values(ORIGIN):
             if origin.lower() not in self._origins:
                 raise ForbiddenError("web pages may not use this proxy (Origin)", 403)
@@ -46,8 +50,10 @@ _KINDS = {
     403: "forbidden",
     404: "not_found",
     405: "method",
+    407: "token",
     408: "head_timeout",
     421: "host",
+    429: "too_many_tunnels",
     431: "head_too_long",
     502: "upstream",
     503: "too_many_connections",
@@ -56,7 +62,9 @@ _KINDS = {
 }
 
 
-def error_response(status: int, reason: str, *, bodiless: bool = False) -> bytes:
+def error_response(
+    status: int, reason: str, *, bodiless: bool = False, headers: str = "connection: close\r\n"
+) -> bytes:
     """An answer of our own; a header distinguishes it from an upstream's. `reason` is ours, never the client's bytes.
 
     The body has Anthropic's form, which the SDKs of others print too.
@@ -68,6 +76,13 @@ def error_response(status: int, reason: str, *, bodiless: bool = False) -> bytes
         f"x-agent-logger-error: {_KINDS[status]}\r\n"
         "content-type: application/json\r\n"
         f"content-length: {len(body)}\r\n"
-        "connection: close\r\n\r\n"
+        f"{headers}\r\n"
     )
     return head.encode() + (b"" if bodiless else body)
+
+
+def token_request(*, bodiless: bool, stays: bool) -> bytes:
+    """The answer to a request for a proxy that has no token. Some clients, such as git, send theirs when asked, on the
+    same connection."""
+    headers = 'proxy-authenticate: Basic realm="agent-logger"\r\n' + ("" if stays else "connection: close\r\n")
+    return error_response(407, "this request needs the token of a run", bodiless=bodiless, headers=headers)

@@ -1,4 +1,4 @@
-"""A call on its way through the relay, and the frames that the tap gets of it."""
+"""A call on its way through the relay, and the frames that report it to the tap."""
 
 import os
 import time
@@ -27,7 +27,7 @@ class CallIds:
     def __init__(self) -> None:
         self._ms = 0
         self._prefix = ""
-        self._count = int.from_bytes(os.urandom(8)) >> 4  # with room to count on
+        self._count = int.from_bytes(os.urandom(8)) >> 4  # random, with room to count up
 
     def new(self) -> str:
         ms = time.time_ns() // 1_000_000
@@ -40,7 +40,8 @@ class CallIds:
 
 
 class Tap(SpareTap, Protocol):
-    """Where frames go. It never blocks and never raises: recording must not harm a call."""
+    """Where frames go: the `Spool`, or a fake of it in tests. It never blocks and never raises, because recording must
+    not harm a call."""
 
     def put(self, *frames: AnyFrame) -> None:
         """Record frames, all of one call."""
@@ -65,18 +66,25 @@ class Reporter:
         self.calls += 1
         return self.calls
 
-    def refuse(self, connection: int, status: int, reason: str, data: bytes) -> None:
-        self.refusals.add(connection, status, reason, data)
-
 
 class RelayedCall:
     """A request that is allowed, and the reading of its answer.
 
-    The frames of one read wait until its end, for `tell` or `ended`: then they are one entry of the spool.
+    The frames of one read wait until its end, for `flush` or `report_end`: then they are one entry of the spool.
     """
 
     __slots__ = (
-        "_framed", "_id", "_masker", "_number", "_tap", "_untold", "body", "head", "response", "route", "sent",
+        "_framed",
+        "_frames",
+        "_id",
+        "_masker",
+        "_number",
+        "_tap",
+        "body",
+        "head",
+        "response",
+        "route",
+        "sent",
     )  # fmt: skip
 
     def __init__(self, reporter: Reporter, head: http1.RequestHead, route: Route) -> None:
@@ -88,16 +96,20 @@ class RelayedCall:
         self._masker = Masker(reporter.credentials)
         self._number, self._id = reporter.number(), reporter.ids.new()
         self._framed = not route.has_tokens
-        self._untold: list[AnyFrame] = []
+        if route.run and route.is_recorded:
+            route.run.calls += 1
+        self._frames: list[AnyFrame] = []
 
     def forwarded(self) -> bytes:
         head, route = self.head, self.route
         first = b"%b %b HTTP/1.%d" % (head.method, route.path, head.minor)
-        return head.forwarded(first, host=route.name.encode(), upgrade=head.websocket)
+        return head.forwarded(first, host=route.host_header, upgrade=head.websocket)
 
-    def begun(self, connection: int) -> None:
+    def report_start(self, connection: int) -> None:
         head, route = self.head, self.route
-        raw, masks = self._masker.head(head.raw, head.target)
+        # The token of a run is not a part of what the client asks for.
+        sent = head.raw.replace(route.run.prefix, b"", 1) if route.run and route.door == "base-url" else head.raw
+        raw, masks = self._masker.head(sent, head.target)
         path = self._masker.target(route.path)
         frame = RequestHeadFrame(
             self._number,
@@ -111,49 +123,74 @@ class RelayedCall:
             masks,
             head.websocket,
             self._masker.sought,
+            route.run.id if route.run else "",
+            route.door,
         )
-        self._untold.append(frame)
-        self.request_read()
+        self._frames.append(frame)
+        self.report_request()
 
-    def request_read(self) -> None:
-        """Report what was read of the request's body since the last time."""
-        ns, body, untold = time.monotonic_ns(), self.body, self._untold
+    def report_request(self) -> None:
+        """Report the bytes of the request's body that were read since the last report."""
+        ns, body, frames = time.monotonic_ns(), self.body, self._frames
         if body.pieces:
             pieces, body.pieces = body.pieces, []
             data = pieces[0][0] if len(pieces) == 1 else b"".join(piece for piece, _ in pieces)
             if self._framed:
-                untold.append(RequestData(self._number, ns, *self._masker.data(data)))
+                frames.append(RequestData(self._number, ns, *self._masker.data(data)))
         if body.done:
             trailers = self._masker.trailers(body.trailers) if body.trailers else NO_TRAILERS
-            untold.append(RequestEnd(self._number, ns, *trailers))
-        self.tell()
+            frames.append(RequestEnd(self._number, ns, *trailers))
+        self.flush()
 
-    def response_read(self) -> None:
-        ns, response, untold = time.monotonic_ns(), self.response, self._untold
+    def report_response(self) -> None:
+        ns, response, frames = time.monotonic_ns(), self.response, self._frames
         if response.heads:
             for head in response.heads:
-                untold.append(ResponseHead(self._number, ns, *self._masker.head(head.raw)))
+                frames.append(ResponseHead(self._number, ns, *self._masker.head(head.raw)))
             response.heads = []
         body = response.body
         if body is not None and body.pieces:
             if self._framed:
                 for piece, ends in body.pieces:
                     data, masks = self._masker.data(piece)
-                    untold.append(ResponseData(self._number, ns, data, ends, masks))
+                    frames.append(ResponseData(self._number, ns, data, ends, masks))
             body.pieces = []
 
-    def tunnelled(self, data: bytes, *, from_client: bool) -> None:
+    def report_tunnel(self, data: bytes, *, from_client: bool) -> None:
         masked, masks = self._masker.data(data)
-        self._untold.append(TunnelData(self._number, time.monotonic_ns(), masked, from_client, masks))
-        self.tell()
+        self._frames.append(TunnelData(self._number, time.monotonic_ns(), masked, from_client, masks))
+        self.flush()
 
-    def ended(self, reason: str | None = None) -> None:
+    def report_end(self, reason: str | None = None) -> None:
         trailing = self.response.body.trailers if self.response.body is not None else b""
         trailers = self._masker.trailers(trailing) if trailing else NO_TRAILERS
-        self._untold.append(CallEnd(self._number, time.monotonic_ns(), reason, *trailers))
-        self.tell()
+        self._frames.append(CallEnd(self._number, time.monotonic_ns(), reason, *trailers))
+        self.flush()
 
-    def tell(self) -> None:
-        if self._untold:
-            self._tap.put(*self._untold)
-            self._untold = []
+    def flush(self) -> None:
+        if self._frames:
+            self._tap.put(*self._frames)
+            self._frames = []
+
+
+class UnrecordedCall(RelayedCall):
+    """A call that is relayed by the same rules, and of which nothing is reported."""
+
+    __slots__ = ()
+
+    def report_start(self, _connection: int) -> None:
+        self.report_request()
+
+    def report_request(self) -> None:
+        self.body.pieces = []
+
+    def report_response(self) -> None:
+        self.response.heads = []
+        if self.response.body is not None:
+            self.response.body.pieces = []
+
+    def report_tunnel(self, data: bytes, *, from_client: bool) -> None:
+        """Report nothing."""
+
+    def report_end(self, reason: str | None = None) -> None:
+        """Report nothing."""

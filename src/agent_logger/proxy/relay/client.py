@@ -1,49 +1,31 @@
 """A client's connection, and what happens to its requests.
 
-Bytes are forwarded first; then come frames. There is no task and no `await` per call: what arrives is read, joined, and
-written in one go, in the callback it arrived in.
+Bytes are forwarded first; then frames are made. There is no task and no `await` per call: bytes are parsed, joined and
+forwarded in the callback in which they arrive.
 """
 
 import asyncio
-import fcntl
-import socket
-import struct
-import termios
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, cast
 
 from agent_logger.protocols.http1 import RequestHead, head_end
 from agent_logger.protocols.http_bodies import MalformedError
-from agent_logger.proxy.relay.admission import Admission, ForbiddenError, error_response
-from agent_logger.proxy.relay.call import RelayedCall, Reporter
-from agent_logger.proxy.relay.peer import is_gone
-from agent_logger.proxy.relay.route import NotAllowedError, Route, Routes
-from agent_logger.proxy.relay.upstream import Pool, Upstream
-from agent_logger.proxy.relay.write_batch import Outgoing, WriteBatch
+from agent_logger.proxy.relay.admission import ForbiddenError, TokenNeededError, error_response, token_request
+from agent_logger.proxy.relay.call import RelayedCall, UnrecordedCall
+from agent_logger.proxy.relay.peer import is_gone, reset
+from agent_logger.proxy.relay.route import NotAllowedError
+from agent_logger.proxy.relay.upstream import Upstream
+from agent_logger.proxy.relay.write_batch import Outgoing
 
-_HELD_BYTES = 64 << 10  # of later requests, or while connecting; then the client has to wait
-_LINGER_SECONDS = 2.0  # to let a client read our answer before a reset would take it away
-_FLUSH_SECONDS = 30.0  # to let a slow client read what came before a reset
-_RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER on, for 0 seconds
-_PEER_SECONDS = (0.002, 0.01, 0.05, 0.25)  # between looks at a client that may be gone
+if TYPE_CHECKING:
+    from agent_logger.proxy.relay.doors import Door
+    from agent_logger.proxy.relay.relay import Relay
+
+# Bytes of later requests, or of a request while we connect. With more than this, we stop reading from the client.
+_HELD_BYTES = 64 << 10
+_LINGER_SECONDS = 2.0  # time for a client to read our answer: a reset would discard it
+_PEER_SECONDS = (0.002, 0.01, 0.05, 0.25)  # time between checks of a client that may be gone
+_FORBIDDEN = 403
 _REFUSALS = (MalformedError, ForbiddenError, NotAllowedError)
-
-
-class RelayContext(Protocol):
-    """What the connections of one relay share."""
-
-    reporter: Reporter
-    routes: Routes
-    guard: Admission
-    pool: Pool
-    turn: WriteBatch
-
-    def arrived(self, client: "Client") -> int:
-        """Register a new client. Returns its number."""
-
-    def left(self, client: "Client") -> None: ...
-
-    def connect(self, client: "Client", route: Route) -> None:
-        """Calls `connected` or `unreachable` later."""
 
 
 class Client(asyncio.Protocol):
@@ -51,21 +33,22 @@ class Client(asyncio.Protocol):
 
     transport: Outgoing
 
-    def __init__(self, relay: RelayContext) -> None:
-        self._relay = relay
-        self._number = relay.arrived(self)
+    def __init__(self, relay: "Relay", door: "Door") -> None:
+        self._relay, self._door = relay, door
+        relay.clients.add(self)
+        self._number = relay.count()
         self._call: RelayedCall | None = None
         self._upstream: Upstream | None = None
-        self._buffer = b""  # of a head that is not whole, or of requests to come
-        self._head_since = 0.0  # since when a head is not whole; 0: there is none
-        self._outgoing: list[bytes] | None = None  # while connecting
+        self._buffer = b""  # an incomplete head, or later requests
+        self._head_since = 0.0  # when the incomplete head began; 0: there is none
+        self._outgoing: list[bytes] | None = None  # bytes for the upstream while we connect to it
         self._half_closed = self._draining = self._lost = False
         self._client_full = self._upstream_full = self._paused = False
 
     # ---- the client's side
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = Outgoing(cast("asyncio.Transport", transport), self._relay.turn)
+        self.transport = Outgoing(cast("asyncio.Transport", transport), self._relay.batch)
 
     def data_received(self, data: bytes) -> None:
         call = self._call
@@ -75,7 +58,7 @@ class Client(asyncio.Protocol):
             self._next(self._buffer + data if self._buffer else data)
         elif call.response.tunnel:
             self._write_upstream(data)
-            call.tunnelled(data, from_client=True)
+            call.report_tunnel(data, from_client=True)
         elif not call.body.done:
             self._request_body(call, data)
         else:
@@ -86,7 +69,7 @@ class Client(asyncio.Protocol):
         call = self._call
         if call is None or self._draining or call.response.tunnel or not call.body.done:
             if call is None and self._buffer and not self._draining:
-                self._relay.reporter.refuse(self._number, 400, "the client left within a head", self._buffer)
+                self._relay.reporter.refusals.add(self._number, 400, "the client left within a head", self._buffer)
             return False
         self._half_closed = True
         self._watch(0)
@@ -94,7 +77,7 @@ class Client(asyncio.Protocol):
 
     def connection_lost(self, _exc: Exception | None) -> None:
         self._lost = True
-        self._relay.left(self)
+        self._relay.clients.discard(self)
         upstream, self._upstream = self._upstream, None
         if self._call is not None:
             self._end_call("client_gone")
@@ -119,7 +102,7 @@ class Client(asyncio.Protocol):
         if self._call is None or self._lost or not (self._half_closed or self._paused):
             return
         gone = is_gone(self.transport)
-        if gone or (gone is None and self._half_closed):  # as most servers take it
+        if gone or (gone is None and self._half_closed):  # most servers decide the same
             self.transport.abort()
             return
         seconds = _PEER_SECONDS[min(look, len(_PEER_SECONDS) - 1)]
@@ -136,8 +119,11 @@ class Client(asyncio.Protocol):
                 return
             self._head_since = 0.0
             head = RequestHead(data[:end])
-            self._relay.guard.check(head)
-            call = RelayedCall(self._relay.reporter, head, self._relay.routes.find(head.target))
+            if head.method == b"CONNECT":
+                self._connect(head, data[end:])
+                return
+            route = self._door.route(head)
+            call = (RelayedCall if route.is_recorded else UnrecordedCall)(self._relay.reporter, head, route)
             body, rest = call.body.feed(data[end:])
             if call.body.error:
                 raise MalformedError(call.body.error)
@@ -145,17 +131,40 @@ class Client(asyncio.Protocol):
         except _REFUSALS as error:
             self._refuse(error.status, str(error))
             return
+        except TokenNeededError:
+            self._ask_for_token(head, data[end:])
+            return
         self._buffer, self._call = rest, call
         self._start(call, request)
-        call.begun(self._number)
+        call.report_start(self._number)
+
+    def _connect(self, head: RequestHead, rest: bytes) -> None:
+        """Leave the connection to the forward door."""
+        tunnel = self._door.tunnel(head)
+        self._buffer = b""
+        upstream, self._upstream = self._upstream, None
+        if upstream is not None:
+            self._relay.pool.give(upstream)
+        self._relay.clients.discard(self)
+        self._draining = True
+        self.transport.resume_reading()
+        tunnel(self.transport.release(), rest)
+
+    def _ask_for_token(self, head: RequestHead, rest: bytes) -> None:
+        """Answer a request without a token. It is no attack: some clients send none before they are asked."""
+        stays = not rest and not head.closes and (head.framing is None or head.framing.done)
+        self._buffer = b""
+        self.transport.write(token_request(bodiless=head.method == b"HEAD", stays=stays))
+        if not stays:
+            self._linger()
 
     def hurry(self, before: float) -> None:
-        """Refuse a head that was begun before then and is not whole yet."""
+        """Refuse a head that began before this time and is incomplete."""
         if 0 < self._head_since < before and not self._draining and not self.transport.is_closing():
             self._refuse(408, "a request's head took too long")
 
     def _refuse(self, status: int, reason: str) -> None:
-        self._relay.reporter.refuse(self._number, status, reason, self._buffer)
+        self._relay.reporter.refusals.add(self._number, status, reason, self._buffer)
         self._answer(status, reason, bodiless=self._buffer.startswith(b"HEAD "))
 
     def _answer(self, status: int, reason: str, *, bodiless: bool) -> None:
@@ -179,12 +188,12 @@ class Client(asyncio.Protocol):
             return
         if body:
             self._write_upstream(body)
-        call.request_read()
+        call.report_request()
         if call.body.done and call.response.done:
             self._finish(reuse=False)
 
     def _bad_body(self, call: RelayedCall) -> None:
-        call.request_read()
+        call.report_request()
         self._end_call("bad_framing")
         self._drop_upstream()
         if call.sent:
@@ -219,7 +228,7 @@ class Client(asyncio.Protocol):
             upstream.close()
             return
         self._use(upstream)
-        if upstream.ended:  # before it was ours
+        if upstream.ended:  # it ended before we got it
             self.upstream_ended(reset=False)
             return
         upstream.transport.write(b"".join(outgoing))
@@ -231,7 +240,11 @@ class Client(asyncio.Protocol):
             return
         self._outgoing = None
         self._end_call(reason)
-        self._answer(status, detail, bodiless=call.head.method == b"HEAD")
+        if self._door.answer_unreachable() or status == _FORBIDDEN:
+            self._answer(status, detail, bodiless=call.head.method == b"HEAD")
+        else:  # the client believes that it is connected to the upstream
+            self._draining = True
+            self.transport.cut()
 
     def _write_upstream(self, data: bytes) -> None:
         if self._outgoing is not None:
@@ -242,11 +255,11 @@ class Client(asyncio.Protocol):
     def response_received(self, data: bytes) -> None:
         call = self._call
         if call is None:
-            self._drop_upstream(abort=True)  # an answer without a question
+            self._drop_upstream(abort=True)  # a response without a request
             return
         if call.response.tunnel:
             self.transport.write(data)
-            call.tunnelled(data, from_client=False)
+            call.report_tunnel(data, from_client=False)
             return
         response = call.response
         out = response.feed(data)
@@ -256,14 +269,14 @@ class Client(asyncio.Protocol):
         if out:
             call.sent = True
             self.transport.write(out)
-        call.response_read()
+        call.report_response()
         done = response.done
         if response.error or (done and response.rest):
             self._cut("bad_framing")
         elif done and call.body.done:
             self._finish(reuse=response.keeps)
         else:
-            call.tell()
+            call.flush()
 
     def _open_tunnel(self, call: RelayedCall, out: bytes) -> None:
         early, first = self._buffer, call.response.rest
@@ -271,21 +284,21 @@ class Client(asyncio.Protocol):
         self.transport.write(out + first)
         if early:
             self._write_upstream(early)
-        call.response_read()
-        call.tell()
+        call.report_response()
+        call.flush()
         for data, from_client in ((first, False), (early, True)):
             if data:
-                call.tunnelled(data, from_client=from_client)
+                call.report_tunnel(data, from_client=from_client)
 
     def upstream_ended(self, *, reset: bool) -> None:
         call = self._call
         if call is None:
             self._upstream = None
             if not self._buffer and not self._draining:
-                self.transport.close()  # as the client would see it without us
+                self.transport.close()  # the client would see the same without us
         elif call.response.done:
             self._end_call("upstream_reset" if reset else "upstream_closed")
-            self._linger()  # the answer is whole, the question never will be
+            self._linger()  # the response is complete, and the request never will be
         elif reason := "upstream_reset" if reset else call.response.eof():
             self._cut(reason)
         else:
@@ -299,7 +312,7 @@ class Client(asyncio.Protocol):
 
     def _end_call(self, reason: str | None) -> None:
         if self._call is not None:
-            self._call.ended(reason)
+            self._call.report_end(reason)
             self._call, self._outgoing, self._upstream_full = None, None, False
 
     def _finish(self, *, reuse: bool) -> None:
@@ -320,26 +333,9 @@ class Client(asyncio.Protocol):
         self._drop_upstream(abort=True)
         self._draining = True
         if reason == "upstream_reset":
-            self._reset(asyncio.get_running_loop().time() + _FLUSH_SECONDS)
+            reset(self.transport)
         else:
-            self.transport.close()
-
-    def _reset(self, deadline: float) -> None:
-        """Reset the connection once the client's kernel has all we sent: a reset discards what is still on its way."""
-        loop = asyncio.get_running_loop()
-        if self._lost or self.transport.is_closing():
-            return
-        if self._unsent() and loop.time() < deadline:
-            loop.call_later(0.01, self._reset, deadline)
-            return
-        sock = self.transport.get_extra_info("socket")
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
-        self.transport.abort()
-
-    def _unsent(self) -> int:
-        unsent = self.transport.unsent_bytes()
-        count = fcntl.ioctl(self.transport.get_extra_info("socket").fileno(), termios.TIOCOUTQ, bytes(4))
-        return unsent + int(struct.unpack("i", count)[0])
+            self.transport.cut()
 
     def _drop_upstream(self, *, abort: bool = False) -> None:
         upstream, self._upstream = self._upstream, None
@@ -347,9 +343,9 @@ class Client(asyncio.Protocol):
             upstream.abort() if abort else upstream.close()
 
     def _balance(self) -> None:
-        """Read from the client only as much as can be passed on."""
+        """Pause reading from the client while the upstream does not take what was read."""
         if not (self._buffer or self._outgoing or self._upstream_full or self._paused):
-            return  # so it is nearly always
+            return  # nearly every call ends here
         held = len(self._buffer) if self._call is not None else 0
         if self._outgoing is not None:
             held += sum(map(len, self._outgoing[1:]))

@@ -8,16 +8,18 @@ import asyncio
 import contextlib
 import resource
 from collections.abc import Callable
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, cast
 
 from agent_logger.proxy.relay.admission import error_response
-from agent_logger.proxy.relay.call import Reporter
 
-HEAD_SECONDS = 30.0  # from the first byte of a head to its last
+if TYPE_CHECKING:
+    from agent_logger.proxy.relay.relay import Relay
+
+HEAD_SECONDS = 30.0  # time from the first byte of a head to its last
 SWEEP_SECONDS = 1.0
 MOST_CLIENTS = 8192
-_MOST_EXCESS = 64  # beyond these a connection is closed without an answer
-_EXCESS_SECONDS = 2.0  # to say what is wanted, and to read the answer
+_MOST_EXCESS = 64  # with more than these, a connection is closed without an answer
+_EXCESS_SECONDS = 2.0  # time for such a client to send its request and to read the answer
 _RESERVED = 192  # descriptors for these, the pool, the spool, the recorder
 _FEWEST_CLIENTS = 16
 _DESCRIPTORS = 2 * MOST_CLIENTS + _RESERVED  # a client has an upstream
@@ -41,21 +43,12 @@ def most_clients() -> int:
     return max(_FEWEST_CLIENTS, min(MOST_CLIENTS, (soft - _RESERVED) // 2))
 
 
-class Crowded(Protocol):
-    """A relay that has as many clients as it accepts."""
-
-    reporter: Reporter
-    excess: set["Excess"]
-
-    def count(self) -> int: ...
-
-
 class Excess(asyncio.Protocol):
     """A connection beyond the limit: its request is refused."""
 
     transport: asyncio.Transport
 
-    def __init__(self, relay: Crowded) -> None:
+    def __init__(self, relay: "Relay") -> None:
         self._relay = relay
         self._number = relay.count()
         self._answered = False
@@ -91,8 +84,8 @@ class Excess(asyncio.Protocol):
 
     def _refuse(self, data: bytes) -> str:
         self._answered = True
-        reason = "too many connections; close some of those that are open"
-        self._relay.reporter.refuse(self._number, 503, reason, data)
+        reason = "too many connections; close some of the open ones"
+        self._relay.reporter.refusals.add(self._number, 503, reason, data)
         return reason
 
     def _after(self, work: Callable[[], None]) -> None:

@@ -1,4 +1,4 @@
-"""Masking of credentials: frames hold NULs of the same length instead, and a list of what stood where."""
+"""Masking of credentials: a frame has NULs of the same length in their places, and a list of these places."""
 
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol
@@ -26,9 +26,9 @@ _MOST_EARLIER = 16
 class InLine(NamedTuple):
     """The credentials of one header line."""
 
-    masked: bytes  # the line with NULs in their places
-    masks: tuple[Mask, ...]  # from the start of the line
-    parts: tuple[Part, ...]  # what of them can be looked for in any text
+    masked: bytes  # the line with NULs in place of the credentials
+    masks: tuple[Mask, ...]  # offsets are from the start of the line
+    parts: tuple[Part, ...]  # parts of the credentials that can be searched for in any text
 
 
 class BytesIndex(Protocol):
@@ -42,8 +42,9 @@ class Credentials:
     def __init__(self, index: BytesIndex) -> None:
         prepare()
         self.index = index
-        self.earlier: tuple[Part, ...] = ()  # that lasting credentials of the last calls have, longest first
-        self.sought: tuple[int, ...] = ()  # their indexes
+        # Parts of the lasting credentials of the last calls, the longest first.
+        self.earlier: tuple[Part, ...] = ()
+        self.sought: tuple[int, ...] = ()  # the indexes of these credentials
         self._in_lines: dict[bytes, InLine] = {}
         self._newest = self._newest_then = 0  # indexes: of all, and when the lines were forgotten
         self._lasting: dict[bytes, None] = {}  # parts, the newest last
@@ -60,7 +61,9 @@ class Credentials:
             self._newest_then = self._newest  # old indexes are not known for ever
             self._in_lines.clear()
             self._number_earlier()
-        self._in_lines[line] = in_line = self._credentials_in(line, start, secrets)
+        masks: list[Mask] = []
+        masked = _cover_all(line, secrets, start, len(line), masks)
+        self._in_lines[line] = in_line = InLine(masked, tuple(masks), self.parts(secrets))
         if is_lasting(name, value):
             self.remember(in_line.parts)
         return in_line
@@ -79,11 +82,6 @@ class Credentials:
     def _number_earlier(self) -> None:
         self.earlier = self.numbered(self._lasting, lasting=True)
         self.sought = tuple(index for _, index in self.earlier)
-
-    def _credentials_in(self, line: bytes, start: int, secrets: tuple[Part, ...]) -> InLine:
-        masks: list[Mask] = []
-        masked = _cover_all(line, secrets, start, len(line), masks)
-        return InLine(masked, tuple(masks), self.parts(secrets))
 
     def numbered(self, values: Iterable[bytes], *, lasting: bool = False) -> tuple[Part, ...]:
         """The values with their numbers, the longest first: a shorter one may be a part of a longer one."""
@@ -127,7 +125,7 @@ class Masker:
         return self._elsewhere(head, masks)
 
     def trailers(self, trailers: bytes) -> Masked:
-        data, masks = self.head(b"\n" + trailers)  # which end the line before them
+        data, masks = self.head(b"\n" + trailers)  # a trailer begins after the end of a line
         return data[1:], tuple(Mask(mask.offset - 1, mask.length, mask.credential) for mask in masks)
 
     def target(self, target: bytes) -> bytes:

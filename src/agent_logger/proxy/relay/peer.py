@@ -5,11 +5,13 @@ that was interrupted while the model thinks would cost money until then. But cli
 knows: a socket that nobody holds has no inode.
 """
 
+import asyncio
 import contextlib
+import fcntl
 import socket
 import struct
-
-from agent_logger.proxy.relay.write_batch import Outgoing
+import termios
+from typing import Any, Protocol
 
 _SOCK_DIAG = 4  # NETLINK_SOCK_DIAG
 _BY_FAMILY, _ERROR = 20, 2  # message types
@@ -17,14 +19,45 @@ _MESSAGE = struct.Struct("=IHHII")
 _REQUEST = struct.Struct("=BBBBI")
 _SOCKET = struct.Struct("!HH16s16s12s")
 _INODE = struct.Struct("=I")
-_INODE_AT = (
-    _MESSAGE.size + 4 + _SOCKET.size + 16
-)  # after family, state, timer, retransmits; the id; four numbers
+# The inode follows family, state, timer and retransmits, the id, and four numbers.
+_INODE_AT = _MESSAGE.size + 4 + _SOCKET.size + 16
 _ANY = 0xFFFFFFFF
-_NO_COOKIE = bytes(4) + b"\xff" * 8  # after the interface: 0, any
+_NO_COOKIE = bytes(4) + b"\xff" * 8  # the interface (0: any), then the cookie
+
+_RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER on, for 0 seconds
+FLUSH_SECONDS = 30.0  # time for a slow client to read what came before a reset
+_LOOK_SECONDS = 0.01
 
 
-def is_gone(transport: Outgoing) -> bool | None:
+class Peer(Protocol):
+    """What is asked of a transport here."""
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any: ...
+    def is_closing(self) -> bool: ...
+    def get_write_buffer_size(self) -> int: ...
+    def abort(self) -> None: ...
+
+
+def reset(transport: Peer, deadline: float | None = None) -> None:
+    """Reset the connection once the other side's kernel has all we sent: a reset discards what is still on its way."""
+    loop = asyncio.get_running_loop()
+    if transport.is_closing():
+        return
+    deadline = loop.time() + FLUSH_SECONDS if deadline is None else deadline
+    sock = transport.get_extra_info("socket")
+    if _unsent(transport, sock) and loop.time() < deadline:
+        loop.call_later(_LOOK_SECONDS, reset, transport, deadline)
+        return
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+    transport.abort()
+
+
+def _unsent(transport: Peer, sock: socket.socket) -> int:
+    count = fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, bytes(4))
+    return transport.get_write_buffer_size() + int(struct.unpack("i", count)[0])
+
+
+def is_gone(transport: Peer) -> bool | None:
     """Whether the other end of a loopback IPv4 connection is closed for good. `None`: we cannot know here."""
     with contextlib.suppress(OSError, AttributeError, TypeError, struct.error):
         theirs, ours = transport.get_extra_info("peername"), transport.get_extra_info("sockname")

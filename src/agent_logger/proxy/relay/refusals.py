@@ -14,7 +14,8 @@ from agent_logger.proxy.relay.masks import Credentials, Masker
 from agent_logger.proxy.spool.frames import AnyFrame, Refusal, RefusalsFrame
 
 PER_MINUTE, PER_DAY = 100, 1000  # reported one by one, by all relays of a proxy together
-TOLD_BYTES = 2048  # of a head; half of them are kept, the rest tells whether a key is cut in two there
+# Bytes of a head that are reported. Half of them are recorded; the rest shows whether a key is cut in two there.
+REPORTED_BYTES = 2048
 SUMMARY_SECONDS = 10.0  # between counts
 _MINUTE, _DAY = 60.0, 86_400.0
 
@@ -57,29 +58,27 @@ class RefusalReports:
             _Allowance(max(1, PER_MINUTE // relays), _MINUTE),
             _Allowance(max(1, PER_DAY // relays), _DAY),
         ]
-        self._untold: Counter[int] = Counter()  # by status
-        self._untold_since_ns = 0
+        self._counts: Counter[int] = Counter()  # the number of refusals by status
+        self._counted_since_ns = 0
         self._summary_at = 0.0
 
     def add(self, connection: int, status: int, reason: str, data: bytes) -> None:
         self.total += 1
         now = time.monotonic()
-        if all(allowance.has(now) for allowance in self._allowances) and self._tell(
-            connection, status, reason, data
-        ):
+        if all(allowance.has(now) for allowance in self._allowances) and self._report(connection, status, reason, data):
             for allowance in self._allowances:
                 allowance.spend()
             return
-        if not self._untold:
-            self._untold_since_ns = time.monotonic_ns()
-        self._untold[status] += 1
+        if not self._counts:
+            self._counted_since_ns = time.monotonic_ns()
+        self._counts[status] += 1
 
-    def _tell(self, connection: int, status: int, reason: str, data: bytes) -> bool:
+    def _report(self, connection: int, status: int, reason: str, data: bytes) -> bool:
         end = data.find(b"\r\n\r\n")
         whole = end + 4 if end >= 0 else len(data)
-        head = data[: min(whole, TOLD_BYTES)]
+        head = data[: min(whole, REPORTED_BYTES)]
         masker = Masker(self._credentials)
-        masker.search_for(credentials_in_any_form(head))  # what is refused need not be HTTP
+        masker.search_for(credentials_in_any_form(head))  # a refused request need not be HTTP
         masked, masks = masker.head(head, head.partition(b"\n")[0])
         call, name = self._next_call()
         ns = time.monotonic_ns()
@@ -89,10 +88,10 @@ class RefusalReports:
 
     def sweep(self, *, now: bool = False) -> None:
         """Report the counts, if that is due."""
-        if not self._untold or (time.monotonic() < self._summary_at and not now):
+        if not self._counts or (time.monotonic() < self._summary_at and not now):
             return
         call, _ = self._next_call()
-        counts = tuple(sorted(self._untold.items()))
-        if self._tap.put_if_room(RefusalsFrame(call, time.monotonic_ns(), self._untold_since_ns, counts)):
-            self._untold.clear()
+        counts = tuple(sorted(self._counts.items()))
+        if self._tap.put_if_room(RefusalsFrame(call, time.monotonic_ns(), self._counted_since_ns, counts)):
+            self._counts.clear()
             self._summary_at = time.monotonic() + SUMMARY_SECONDS

@@ -1,8 +1,8 @@
 """Connections to upstreams: how they are made, and kept.
 
-A client keeps the upstream connection it has, and loses its own when that ends: so its view of idle connections is the
-one it would have without us, and no request meets a connection that died of old age more often than it would. Only
-connections that a client leaves behind go into the pool, for the next client, and not for long.
+A client keeps its upstream connection, and when the upstream closes it, the relay closes the client's connection. So a
+client sees idle connections end as it would without the relay, and its requests do not meet a closed connection more
+often. When a client leaves, its upstream connection is pooled for a short time, for the next client.
 """
 
 import asyncio
@@ -12,21 +12,32 @@ import socket
 import ssl
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 from urllib.parse import unquote, urlsplit
 
 import truststore
 
-from agent_logger.proxy.relay.route import Route, bracketed, check_addresses
+from agent_logger.config import Network
+from agent_logger.proxy.relay.route import (
+    Route,
+    UpstreamKey,
+    check_addresses,
+    check_tunnel_addresses,
+    check_tunnel_name,
+)
 from agent_logger.proxy.relay.write_batch import Outgoing, WriteBatch
 
+if TYPE_CHECKING:
+    from agent_logger.proxy.relay.client import Client
+
 CONNECT_SECONDS = 10.0
-_NEXT_ADDRESS_SECONDS = 2.5  # then another address is tried, while there is one
-_POOLED_SECONDS = 1.5  # of servers that close idle connections the hastiest (gunicorn) wait for 2
+_NEXT_ADDRESS_SECONDS = 2.5  # after this, the next address is tried, if there is one
+_POOLED_SECONDS = 1.5  # less than any server waits before it closes an idle connection (gunicorn: 2)
 _POOLED_PER_ORIGIN = 16
 _PROXY_HEAD_LIMIT = 16 << 10
+_NO_LINES = b"\r\n\r\n"  # the end of a head
+_MOST_WAYS = 64  # networks whose certificates are in memory
 
-Key = tuple[str, int, bool]
 P = TypeVar("P", bound=asyncio.Protocol)
 
 
@@ -42,37 +53,27 @@ class UnreachableError(Exception):
 # ---- one connection
 
 
-class Downstream(Protocol):
-    """The user of a connection."""
-
-    def response_received(self, data: bytes) -> None: ...
-
-    def upstream_ended(self, *, reset: bool) -> None: ...
-
-    def upstream_full(self, *, full: bool) -> None: ...
-
-
 class Upstream(asyncio.Protocol):
     """A connection to an origin, used by at most one client."""
 
     transport: Outgoing
 
-    def __init__(self, key: Key, everybody: set["Upstream"], turn: WriteBatch) -> None:
+    def __init__(self, key: UpstreamKey, everybody: set["Upstream"], batch: WriteBatch) -> None:
         self.key = key
-        self._turn = turn
-        self.downstream: Downstream | None = None
+        self._batch = batch
+        self.downstream: Client | None = None
         self.ended = False
-        self._everybody = everybody  # those that are open
+        self._everybody = everybody  # the open connections
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = Outgoing(cast("asyncio.Transport", transport), self._turn)
+        self.transport = Outgoing(cast("asyncio.Transport", transport), self._batch)
         self._everybody.add(self)
 
     def data_received(self, data: bytes) -> None:
         if self.downstream is not None:
             self.downstream.response_received(data)
         else:
-            self.abort()  # nobody asked for anything
+            self.abort()  # there was no request
 
     def eof_received(self) -> None:
         self._end(reset=False)
@@ -95,7 +96,7 @@ class Upstream(asyncio.Protocol):
             self.downstream.upstream_full(full=False)
 
     def close(self) -> None:
-        """Close the connection after what was written; the downstream gets no more calls."""
+        """Close the connection when everything is written; the downstream is not called any more."""
         self.downstream, self.ended = None, True
         self.transport.close()
 
@@ -108,7 +109,7 @@ class Pool:
     """Connections whose client has left in good order."""
 
     def __init__(self) -> None:
-        self._idle: dict[Key, list[Upstream]] = {}
+        self._idle: dict[UpstreamKey, list[Upstream]] = {}
         self._open = True
 
     def give(self, upstream: Upstream) -> None:
@@ -117,11 +118,11 @@ class Pool:
             upstream.close()
             return
         upstream.downstream = None
-        upstream.transport.resume_reading()  # its client may have been slow
+        upstream.transport.resume_reading()  # the client may have been slow
         idle.append(upstream)
         asyncio.get_running_loop().call_later(_POOLED_SECONDS, self._expire, upstream)
 
-    def take(self, key: Key) -> Upstream | None:
+    def take(self, key: UpstreamKey) -> Upstream | None:
         idle = self._idle.get(key, [])
         while idle:
             upstream = idle.pop()
@@ -153,7 +154,7 @@ class HttpsProxy:
 
     host: str
     port: int
-    tls: bool = False  # to the proxy itself
+    tls: bool = False  # whether the connection to the proxy itself uses TLS
     authorization: str = ""
     exceptions: tuple[str, ...] = ()
 
@@ -174,8 +175,8 @@ class HttpsProxy:
     def serves(self, host: str, port: int) -> bool:
         return not any(_covers(exception, host, port) for exception in self.exceptions)
 
-    def request(self, route: Route) -> bytes:
-        target = f"{bracketed(route.host)}:{route.port}"
+    def request(self, host: str, port: int) -> bytes:
+        target = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         lines = [f"CONNECT {target} HTTP/1.1", f"Host: {target}"]
         if self.authorization:
             lines.append(f"Proxy-Authorization: Basic {self.authorization}")
@@ -195,80 +196,122 @@ def _covers(exception: str, host: str, port: int) -> bool:
     return fits and (not only_port or only_port == str(port))
 
 
-def tls_context(ca_file: str = "") -> ssl.SSLContext:
-    """The system's trust store, or the certificates of `ca_file` (what `SSL_CERT_FILE` says) alone."""
-    context = (
-        ssl.create_default_context(cafile=ca_file)
-        if ca_file
-        else truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    )
+def tls_context(network: Network) -> ssl.SSLContext:
+    """The system's trust store, or the certificates of `SSL_CERT_FILE` instead; and those of `NODE_EXTRA_CA_CERTS`,
+    unless they cannot be read: Node only warns then."""
+    ca_file = network.ca_file
+    context = ssl.create_default_context(cafile=ca_file) if ca_file else truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if network.extra_ca_file:
+        with contextlib.suppress(OSError):  # ssl.SSLError is one
+            context.load_verify_locations(network.extra_ca_file)
     context.set_alpn_protocols(["http/1.1"])
     return context
 
 
-class Connector:
-    """Makes connections. The address is checked here, and it is the checked one that is connected to."""
+class Way:
+    """The way that a network gives to upstreams: the proxy on it, and the certificates to trust."""
 
-    def __init__(
-        self, turn: WriteBatch, tls: Callable[[], ssl.SSLContext], proxy: HttpsProxy | None = None
-    ) -> None:
-        self._turn, self._make_tls = turn, tls
-        self._tls: ssl.SSLContext | None = None  # made when first needed: it reads the whole trust store
-        self._proxy = proxy
+    def __init__(self, network: Network) -> None:
+        """Raise `ValueError` for a proxy that we cannot use."""
+        self.proxy = HttpsProxy.parse(network.https_proxy, network.no_proxy)
+        self._network = network
+        self._tls: ssl.SSLContext | None = None
+
+    def tls(self) -> ssl.SSLContext:
+        """Make the context when it is first needed: it reads the whole trust store."""
+        if self._tls is None:
+            self._tls = tls_context(self._network)
+        return self._tls
+
+
+class Connector:
+    """Makes connections. It checks the addresses of a host, and connects to a checked address only."""
+
+    def __init__(self, batch: WriteBatch, network: Network) -> None:
+        self._batch, self._network = batch, network
+        self._ways = {network: Way(network)}
         self.connect_seconds = CONNECT_SECONDS
         self.opened: set[Upstream] = set()
 
     async def connect(self, route: Route) -> Upstream:
         """Connect to a route. Raises `UnreachableError`, or `NotAllowedError` for the address."""
+        way = self._way(route.network or self._network)
         try:
             async with asyncio.timeout(self.connect_seconds):
-                if route.tls and self._proxy and self._proxy.serves(route.host, route.port):
-                    return await self._through(self._proxy, route)
-                return await self._directly(route)
+                if route.tls and way.proxy and way.proxy.serves(route.host, route.port):
+                    return await self._through(way, way.proxy, route)
+                return await self._directly(way, route)
         except TimeoutError as error:
-            raise UnreachableError("connect_timeout", f"{route.name} did not answer") from error
+            raise UnreachableError("connect_timeout", f"{route.name} did not respond") from error
 
-    async def _directly(self, route: Route) -> Upstream:
+    def _way(self, network: Network) -> Way:
+        if network not in self._ways:
+            if len(self._ways) >= _MOST_WAYS:
+                self._ways = {self._network: self._ways[self._network]}
+            self._ways[network] = Way(network)
+        return self._ways[network]
+
+    async def _directly(self, way: Way, route: Route) -> Upstream:
         addresses = check_addresses(route, await _resolve(route.host, route.port))
         sock = await _open(addresses, route.port, route.name)
-        return await self._start(
-            lambda: Upstream(route.key, self.opened, self._turn), sock, route.name, route.tls_host
-        )
+        tls_host = route.host if route.tls else None
+        return await self._start(lambda: Upstream(route.key, self.opened, self._batch), way, sock, route.name, tls_host)
 
     async def _start(
-        self, protocol: Callable[[], P], sock: socket.socket, name: str, tls_host: str | None
+        self, protocol: Callable[[], P], way: Way, sock: socket.socket, name: str, tls_host: str | None
     ) -> P:
         """Start a protocol on the socket; over TLS if there is a host to verify."""
         with _tls_failures(name):
             made = asyncio.get_running_loop().create_connection(
-                protocol, sock=sock, ssl=self._context() if tls_host else None, server_hostname=tls_host
+                protocol, sock=sock, ssl=way.tls() if tls_host else None, server_hostname=tls_host
             )
             return (await made)[1]
 
-    async def _through(self, proxy: HttpsProxy, route: Route) -> Upstream:
-        addresses = await _resolve(proxy.host, proxy.port)
-        sock = await _open(addresses, proxy.port, "the HTTPS_PROXY")
-        answer = await self._start(_Answer, sock, "the HTTPS_PROXY", proxy.host if proxy.tls else None)
+    async def _through(self, way: Way, proxy: HttpsProxy, route: Route) -> Upstream:
+        answer = await self._ask(way, proxy, route.host, route.port)
         try:
-            answer.transport.write(proxy.request(route))
-            await answer.check()
-            upstream = Upstream(route.key, self.opened, self._turn)
+            answer.check_is_all()
+            upstream = Upstream(route.key, self.opened, self._batch)
             with _tls_failures(route.name):
                 secure = await asyncio.get_running_loop().start_tls(
-                    answer.transport, upstream, self._context(), server_hostname=route.host
+                    answer.transport, upstream, way.tls(), server_hostname=route.host
                 )
         except BaseException:
             answer.transport.abort()
             raise
         if secure is None:
-            raise UnreachableError("tls", f"no TLS connection to {route.name}")
+            raise UnreachableError("tls", f"cannot make a TLS connection to {route.name}")
         upstream.connection_made(secure)
         return upstream
 
-    def _context(self) -> ssl.SSLContext:
-        if self._tls is None:
-            self._tls = self._make_tls()
-        return self._tls
+    async def _ask(self, way: Way, proxy: HttpsProxy, host: str, port: int) -> "_Answer":
+        """Have the other proxy connect to a host."""
+        addresses = await _resolve(proxy.host, proxy.port)
+        sock = await _open(addresses, proxy.port, "the HTTPS_PROXY")
+        answer = await self._start(_Answer, way, sock, "the HTTPS_PROXY", proxy.host if proxy.tls else None)
+        try:
+            answer.transport.write(proxy.request(host, port))
+            await answer.check()
+        except BaseException:
+            answer.transport.abort()
+            raise
+        return answer
+
+    async def tunnel(self, host: str, port: int, network: Network, end: asyncio.Protocol) -> None:
+        """Connect a protocol to a host, for bytes that we do not read. Raises `UnreachableError`, or `NotAllowedError`
+        for the address."""
+        way = self._way(network)
+        try:
+            async with asyncio.timeout(self.connect_seconds):
+                if way.proxy and way.proxy.serves(host, port):
+                    check_tunnel_name(host)
+                    (await self._ask(way, way.proxy, host, port)).hand_over(end)
+                    return
+                addresses = check_tunnel_addresses(host, await _resolve(host, port))
+                sock = await _open(addresses, port, host)
+                await self._start(lambda: end, way, sock, host, None)
+        except TimeoutError as error:
+            raise UnreachableError("connect_timeout", f"{host} did not respond") from error
 
 
 @contextlib.contextmanager
@@ -278,7 +321,7 @@ def _tls_failures(name: str) -> Iterator[None]:
     except TimeoutError:
         raise
     except OSError as error:  # ssl.SSLError is one
-        raise UnreachableError("tls", f"no TLS connection to {name}") from error
+        raise UnreachableError("tls", f"cannot make a TLS connection to {name}") from error
 
 
 async def _resolve(host: str, port: int) -> list[str]:
@@ -296,11 +339,9 @@ async def _open(addresses: list[str], port: int, name: str) -> socket.socket:
         try:
             async with asyncio.timeout(None if last else _NEXT_ADDRESS_SECONDS):
                 return await _dial(address, port)
-        except TimeoutError as error:
+        except OSError as error:  # a timeout is one
             problem = error
-        except OSError as error:
-            problem = error
-    raise UnreachableError("connect_refused", f"no connection to {name}") from problem
+    raise UnreachableError("connect_refused", f"cannot connect to {name}") from problem
 
 
 async def _dial(address: str, port: int) -> socket.socket:
@@ -316,12 +357,13 @@ async def _dial(address: str, port: int) -> socket.socket:
 
 
 class _Answer(asyncio.Protocol):
-    """The answer of a proxy to CONNECT; then TLS takes the connection over."""
+    """The answer of a proxy to CONNECT; then somebody else takes the connection over."""
 
     transport: asyncio.Transport
 
     def __init__(self) -> None:
         self._data = b""
+        self._is_lost = False
         self._whole: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -329,11 +371,11 @@ class _Answer(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._data += data
-        # What TLS says comes after we speak: nothing may follow here.
-        if self._data.endswith(b"\r\n\r\n") or len(self._data) > _PROXY_HEAD_LIMIT:
+        if _NO_LINES in self._data or len(self._data) > _PROXY_HEAD_LIMIT:
             self._end()
 
     def connection_lost(self, _exc: Exception | None) -> None:
+        self._is_lost = True
         self._end()
 
     def _end(self) -> None:
@@ -342,7 +384,22 @@ class _Answer(asyncio.Protocol):
 
     async def check(self) -> None:
         await self._whole
-        if not self._data.endswith(b"\r\n\r\n"):
-            raise UnreachableError("connect_refused", "the HTTPS_PROXY did not answer CONNECT")
+        if self._is_lost or _NO_LINES not in self._data:
+            raise UnreachableError("connect_refused", "the HTTPS_PROXY did not respond to CONNECT")
         if self._data.split(b" ", 2)[1:2] != [b"200"]:
             raise UnreachableError("connect_refused", "the HTTPS_PROXY refused to connect")
+
+    def check_is_all(self) -> None:
+        """Check that nothing follows the answer: in TLS the client speaks first."""
+        if self._rest():
+            raise UnreachableError("connect_refused", "the HTTPS_PROXY did not respond to CONNECT")
+
+    def _rest(self) -> bytes:
+        return self._data.partition(_NO_LINES)[2]
+
+    def hand_over(self, end: asyncio.Protocol) -> None:
+        """Give the connection to another protocol."""
+        self.transport.set_protocol(end)
+        end.connection_made(self.transport)
+        if rest := self._rest():
+            end.data_received(rest)

@@ -14,6 +14,7 @@ same.
 import struct
 import zlib
 from collections.abc import Iterator
+from typing import Literal
 
 import msgspec
 
@@ -68,9 +69,11 @@ class RequestHeadFrame(Frame, array_like=True, frozen=True, tag=1):
     upstream: str  # host, or host:port where it is not 443
     path: bytes  # the target as the upstream gets it
     head: bytes
-    masked: tuple[Mask, ...] = ()  # in `head`; those in `path` are masked there and not listed again
-    websocket: bool = False  # it asked for an upgrade
+    masked: tuple[Mask, ...] = ()  # masks in `head`; the path has the same credentials, masked but not listed
+    websocket: bool = False  # the client asks for an upgrade
     sought: tuple[int, ...] = ()  # credentials of earlier calls, which are masked in this one, too
+    run: str = ""  # the id of the registered run that it belongs to
+    door: Literal["base-url", "forward"] = "base-url"
 
 
 class RequestData(Frame, array_like=True, frozen=True, tag=2):
@@ -121,10 +124,10 @@ class Refusal(Frame, array_like=True, frozen=True, tag=8):
     id: str
     connection: int
     status: int
-    reason: str  # for a person: what was wrong with it
-    head: bytes  # its beginning, as far as it came
+    reason: str  # a sentence for people: why it was refused
+    head: bytes  # the beginning of the request, as far as it was read
     masked: tuple[Mask, ...] = ()
-    head_bytes: int = 0  # that came of it
+    head_bytes: int = 0  # how many bytes of the head arrived
 
 
 class RefusalsFrame(Frame, array_like=True, frozen=True, tag=10):

@@ -1,8 +1,8 @@
-"""The spool, the recorder's side: the frames of all relays, in the order things happened.
+"""The spool, on the recorder's side: the entries of all relays, in the order of their times.
 
-The segments of each relay are read one after the other, each to its end: it has one when the next segment exists, or
-when the relay is gone. Between relays the monotonic time decides; a frame waits up to 100 ms for those of others that
-may have happened before it. Relays of an earlier run come first, for their clock may be another.
+The segments of a relay are read one after the other, each to its end. A segment has ended when the next one exists, or
+when the relay is gone. The entries of several relays are ordered by their monotonic time; an entry waits up to 100 ms
+for earlier entries of other relays. Relays of an earlier run come first, because their clock may have been another.
 """
 
 import heapq
@@ -17,6 +17,7 @@ from typing import NamedTuple
 import msgspec
 
 from agent_logger import platform
+from agent_logger.proxy.spool.folder import lock_path, segment_path
 from agent_logger.proxy.spool.frames import (
     HEAD,
     LONGEST_ENTRY,
@@ -30,10 +31,9 @@ from agent_logger.proxy.spool.frames import (
     pack,
     unpack,
 )
-from agent_logger.proxy.spool.spool import lock_path, segment_path
 
 READ_BYTES = 1 << 20
-HELD_BYTES = 8 << 20  # of one relay's frames, read and not taken yet
+HELD_BYTES = 8 << 20  # bytes of one relay's frames that were read and not taken yet
 WATERMARK_NS = 100_000_000
 LAST_NUMBER = 1 << 62
 
@@ -65,16 +65,14 @@ class SpoolFollower:
 
     def __init__(self, folder: Path, relay: str, start: SegmentStart) -> None:
         self.folder, self.relay = folder, relay
-        self.pid = 0
         self.gone = False  # nothing will be added any more
         self.exhausted = False  # gone, and all of it was taken
-        self.number = start.number  # of the next entry
-        self.torn_bytes = 0
+        self.number = start.number  # the number of the next entry
         self.wall_ns = 0  # add it to a frame's time to get that of the clock
-        self.latest_ns = 0  # of what was read
+        self.latest_ns = 0  # the time of the last frame that was read
         self._start = start
         self._reading = 0 if start.carried else start.segment  # 0: the carried file
-        # What was carried may still be in its segments: a crash came before they were removed.
+        # Carried frames may also be in their segments, if a crash came before these were removed.
         after = head_of(segment_path(folder, relay, start.segment)) if start.carried else None
         self._carried_until = after.first if after else LAST_NUMBER
         self._offset, self._next = 0, 1
@@ -83,13 +81,13 @@ class SpoolFollower:
         self._held_bytes = 0
 
     def fill(self) -> None:
-        """Read what there is, up to a limit. Raises `OSError`."""
+        """Read the next entries, up to a limit of bytes. Raises `OSError`."""
         while self._held_bytes < HELD_BYTES:
             if not self._read_on():
                 return
 
     def take(self, until_ns: int) -> Iterable[SpoolRead]:
-        """Take what happened up to then. It counts as taken at once."""
+        """Take the entries up to this time. They count as taken at once."""
         if not self._held or self._held[0].ns > until_ns:
             return ()
         if self._held[-1].ns <= until_ns:
@@ -105,7 +103,7 @@ class SpoolFollower:
 
     @property
     def segment(self) -> int:
-        """The first segment that is needed for what was not taken yet. All before it have been read to their ends."""
+        """The first segment with entries that were not taken yet. All earlier segments were read to their ends."""
         return (self._held[0].segment if self._held else self._reading) or self._start.segment
 
     @property
@@ -139,14 +137,13 @@ class SpoolFollower:
         """Read further. `False` if there is nothing more for now."""
         if self._fd < 0 and not self._open():
             return False
-        gone = self.gone  # before the last look at the file
+        gone = self.gone  # read this before the last look at the file
         followed = self._following()
         if self._read_some():
             return True
         if followed is None:
             self.exhausted = gone and not self._held
             return False
-        self.torn_bytes += max(0, os.fstat(self._fd).st_size - self._offset)
         self.close()
         self._reading, self._offset = followed, 0
         return True
@@ -172,9 +169,7 @@ class SpoolFollower:
             return self._reading + 1
         if not self.gone:
             return None
-        return min(
-            (n for n in segments_of(self.folder).get(self.relay, []) if n > self._reading), default=None
-        )
+        return min((n for n in segments_of(self.folder).get(self.relay, []) if n > self._reading), default=None)
 
     def _read_some(self) -> bool:
         before = self._offset
@@ -186,8 +181,7 @@ class SpoolFollower:
     def _add(self, entry: Entry, size: int) -> None:
         frame = entry[0]
         if isinstance(frame, SpoolSegment):
-            self._next, self.pid = frame.first, frame.pid
-            self.wall_ns = frame.wall_ns - frame.ns
+            self._next, self.wall_ns = frame.first, frame.wall_ns - frame.ns
             return
         number = self._next
         self._next += 1
@@ -230,16 +224,16 @@ class Spools:
             self._old.popleft()
         for follower in self.followers.values():
             follower.fill()
-        bound = min((self._horizon(relay, now_ns) for relay in self.followers.values()), default=0)
+        # The time up to which nothing more can come from any relay.
+        horizons = (
+            1 << 64 if follower.gone else max(follower.latest_ns, now_ns - WATERMARK_NS)
+            for follower in self.followers.values()
+        )
+        bound = min(horizons, default=0)
         waiting = [relay for relay in self.followers.values() if relay.is_waiting]
         if len(waiting) == 1:
             return waiting[0].take(bound)
         return heapq.merge(*(relay.take(bound) for relay in waiting), key=lambda read: read.ns)
-
-    @staticmethod
-    def _horizon(follower: SpoolFollower, now_ns: int) -> int:
-        """The time up to which nothing more can come from this relay."""
-        return 1 << 64 if follower.gone else max(follower.latest_ns, now_ns - WATERMARK_NS)
 
     def forget(self, relay: str) -> None:
         self.followers.pop(relay).close()
@@ -268,7 +262,7 @@ def segments_of(folder: Path) -> dict[str, list[int]]:
 
 
 class Oldest(NamedTuple):
-    """The first entry that there is of a relay: its number, and what the clock said then."""
+    """The first entry of a relay that exists: its number, and the time of the clock then."""
 
     number: int
     wall: float
@@ -283,9 +277,7 @@ def oldest_entries(folder: Path) -> dict[str, Oldest]:
             continue
         if head := head_of(path):
             oldest = by_relay.get(head.relay, Oldest(head.first, head.wall_ns / 1e9))
-            by_relay[head.relay] = Oldest(
-                min(oldest.number, head.first), min(oldest.wall, head.wall_ns / 1e9)
-            )
+            by_relay[head.relay] = Oldest(min(oldest.number, head.first), min(oldest.wall, head.wall_ns / 1e9))
     return by_relay
 
 
@@ -310,32 +302,25 @@ def is_gone(folder: Path, relay: str) -> bool:
         held = platform.open_file(lock_path(folder, relay))
     except FileNotFoundError:
         return True
-    try:
+    with held:
         return platform.lock(held)
-    finally:
-        held.close()
 
 
 # ---------------------------------------------------------------- frames that outlive their segment
 
 
-def carry(
-    to: Path, files: Iterable[Path], calls: frozenset[int], let_go: frozenset[int] = frozenset()
-) -> None:
+def carry(to: Path, files: Iterable[Path], calls: frozenset[int], let_go: frozenset[int] = frozenset()) -> None:
     """Write the frames of these calls to a new file, synced. Raises `OSError`.
 
     It is read as a segment is; a `SpoolSegment` frame stands wherever the numbers leap. For the calls in `let_go` no
     data is written, only that it is missing.
     """
     to.unlink(missing_ok=True)
-    held = platform.open_file(to, create=True, top=to.parent.parent)
-    try:
+    with platform.open_file(to, create=True, top=to.parent.parent) as held:
         for path in files:
             for data in _retained_bytes(path, calls, let_go):
                 held.write(data)
         platform.sync(held.fd)
-    finally:
-        held.close()
 
 
 def _retained_bytes(path: Path, calls: frozenset[int], let_go: frozenset[int]) -> Iterator[bytes]:

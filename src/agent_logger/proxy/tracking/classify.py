@@ -5,7 +5,7 @@ from typing import Literal
 
 import msgspec
 
-from agent_logger.agents.registry import calls_of, wire_of
+from agent_logger.agents.registry import call_shapes_of, wire_of
 from agent_logger.providers.request_body import Api, RequestBody, text, texts_in, value
 
 Kind = Literal["probe", "models", "count_tokens", "side", "subagent", "compact", "main", "other"]
@@ -16,7 +16,7 @@ _APIS: tuple[tuple[str, Api], ...] = (
     ("/invoke-with-response-stream", "messages"),
     (":rawPredict", "messages"),  # Vertex AI's
     (":streamRawPredict", "messages"),
-    ("/completions", "chat"),  # with /chat before it, or without
+    ("/completions", "chat"),  # also with `/chat` before it
     ("/api/chat", "chat"),  # Ollama's
     ("/api/generate", "chat"),
     ("/responses", "responses"),
@@ -69,7 +69,7 @@ def is_side(agent: str | None, body: RequestBody, units: Sequence[msgspec.Raw], 
         return True
     if text(body.suffix):  # an editor asks what stands between two texts, at every other key
         return True
-    calls = calls_of(agent)
+    calls = call_shapes_of(agent)
     return calls is not None and calls.is_side(body, units, has_id=has_id)
 
 

@@ -19,6 +19,7 @@ An answer goes through the same functions, so that the state after it is the sta
 """
 
 import hashlib
+import hmac
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,7 +31,6 @@ from agent_logger.providers.request_body import Api, mended, value
 PREFIX = "v1:"
 MOST_KNOWN = 1 << 15  # messages recognised by a digest, in each of two generations
 
-_SHA256_BLOCK = 64
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
@@ -45,10 +45,7 @@ class Rolled:
 
 class Fingerprints:
     def __init__(self, key: bytes) -> None:
-        padded = key.ljust(_SHA256_BLOCK, b"\0")
-        # `hmac` does the same at twice the time; a test compares them.
-        self._inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in padded))
-        self._outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in padded))
+        self._keyed = hmac.new(key, digestmod="sha256")  # has read the key: copies of it need not
         self._starts = {api: self._hmac(f"{PREFIX}{api}".encode()) for api in CANONICAL}
         self._states: dict[bytes, tuple[bytes, bool]] = {}
         self._before: dict[bytes, tuple[bytes, bool]] = {}  # the older generation
@@ -110,10 +107,9 @@ class Fingerprints:
         self._states[name] = value
 
     def _hmac(self, data: bytes) -> bytes:
-        inner, outer = self._inner.copy(), self._outer.copy()
-        inner.update(data)
-        outer.update(inner.digest())
-        return outer.digest()
+        state = self._keyed.copy()
+        state.update(data)
+        return state.digest()
 
 
 def hex_text(state: bytes) -> str:
@@ -135,7 +131,7 @@ def state_of(fingerprint: str | None) -> bytes | None:
 # Tuples, not sets: a type may be anything, also what has no hash.
 _TOOL_USE = ("tool_use", "server_tool_use", "mcp_tool_use")
 _CALLS = ("function_call", "custom_tool_call")
-_BESIDE = ("id", "status", "internal_chat_message_metadata_passthrough")  # what an item says
+_BESIDE = ("id", "status", "internal_chat_message_metadata_passthrough")  # fields that are not what an item says
 _FROM_MODEL = (*_CALLS, "reasoning", "local_shell_call", "web_search_call")
 
 Json = dict[str, Any]
@@ -164,7 +160,7 @@ def _block(block: Json) -> Json:
         return {"type": kind, "id": block.get("id"), "name": block.get("name")}
     fields = {name: value for name, value in block.items() if name != "cache_control" and value is not None}
     inner = fields.get("content")
-    if isinstance(inner, list):  # of a tool result
+    if isinstance(inner, list):  # the content of a tool result
         fields["content"] = [_block(block) if isinstance(block, dict) else block for block in inner]
     return fields
 

@@ -1,4 +1,4 @@
-"""What is known of sessions, in memory: their branches, calls, and the states that conversations were in.
+"""The sessions in memory: their branches, their calls, and the states of their conversations.
 
 All branches of one session (its `root`) enter and leave memory together: a caller that finds one has them all.
 """
@@ -28,7 +28,7 @@ class CallOutcome(IntEnum):
 
 
 def outcome_of(status: int | None, stop_reason: str | None = None, *, complete: bool) -> CallOutcome:
-    if status is None or status >= 400 or stop_reason == "failed":  # as the responses API says it
+    if status is None or status >= 400 or stop_reason == "failed":  # `failed`: the word of the responses API
         return CallOutcome.FAILED
     return CallOutcome.COMPLETE if complete else CallOutcome.CUT
 
@@ -41,8 +41,8 @@ class CallRow:
     seq: int
     thread: str
     kind: str
-    state: bytes  # of its messages
-    after: bytes | None = None  # with its answer
+    state: bytes  # the fingerprint of its messages
+    after: bytes | None = None  # the fingerprint of its messages and its answer
     outcome: CallOutcome = CallOutcome.OPEN
     retry_of: int | None = None
     message_id: str | None = None
@@ -72,6 +72,7 @@ class Branch:
     rows: dict[int, CallRow] = field(default_factory=dict)
     threads: dict[str, list[CallRow]] = field(default_factory=dict)
     active: tuple[str, int] = ("", 0)  # rises with whatever happens
+    accounts: set[bytes] = field(default_factory=set)  # digests of the credentials of its calls since the start
 
     @property
     def client(self) -> tuple[str, str] | None:
@@ -98,7 +99,7 @@ class HistoryIndex:
         self.roots: OrderedDict[str, Root] = OrderedDict()  # the last active one is last
         self.branches: dict[str, Branch] = {}
         self.row_count = 0
-        self.changed_branches: dict[Branch, None] = {}  # what the table does not have so yet
+        self.changed_branches: dict[Branch, None] = {}  # branches that differ from those in the table
         self.changed_rows: dict[CallRow, None] = {}
         self._states: dict[bytes, list[CallRow]] = {}
         self._clients: dict[tuple[str, str], dict[Branch, None]] = {}
@@ -116,7 +117,7 @@ class HistoryIndex:
             return self._states.get(state, ())
         return [row for root in roots for row in self.roots[root].states.get(state, ())]
 
-    def answered_as(self, message_id: str) -> CallRow | None:
+    def call_of_response(self, message_id: str) -> CallRow | None:
         return self._responses.get(message_id)
 
     # ------------------------------------------------------------ learning

@@ -1,8 +1,8 @@
-"""All that is known of sessions: in memory, behind it the table, behind that the logs.
+"""The known sessions: in memory, behind that in the table, behind that in the logs.
 
 Decisions are made in memory. Changes are written to the table later, many calls at once, whenever it can be written to;
-what left memory is read from it again. A table that is lost is rebuilt from memory at once, and where memory did not
-hold everything, from the logs, a piece with each commit.
+sessions that have left memory are read from it again. A lost table is rebuilt: at once from memory, and from the logs
+where memory does not have everything, a piece with each commit.
 """
 
 import contextlib
@@ -31,9 +31,9 @@ from agent_logger.proxy.tracking.table import Table, TableBusy, TableLost
 from agent_logger.proxy.tracking.tool_uses import Uses
 
 WRITE_SECONDS = 0.25  # many calls at once: most of a commit's cost is its pages
-CHECK_SECONDS = 1.0  # how often it is looked whether the file is still the one that is open
+CHECK_SECONDS = 1.0  # how often to check whether the open file is still the one at its path
 MOST_UNWRITTEN = 4  # times what may be in memory, while the table cannot be written to
-RESTORE_BYTES = 4 << 20  # of logs, read for one commit: about 20 ms
+RESTORE_BYTES = 4 << 20  # bytes of logs that are read for one commit: about 20 ms
 RESTORE_SECONDS = 0.05  # between two of these; calls are recorded meanwhile
 
 T = TypeVar("T")
@@ -43,7 +43,7 @@ log = logging.getLogger("agent_logger.proxy.tracking")
 class Log(NamedTuple):
     provider: str
     name: str
-    lines: Iterable[bytes]  # of all its parts, in order
+    lines: Iterable[bytes]  # lines of all its parts, in order
 
 
 Logs = Callable[[], Iterable[Log]]  # all there are, the newest first
@@ -62,9 +62,8 @@ class Memory:
     ) -> None:
         self.index = HistoryIndex()
         self._fingerprints = fingerprints
-        self._endpoints: dict[
-            tuple[str, int], _Endpoint
-        ] = {}  # of requests whose responses were not learned yet
+        # Requests whose responses were not learned yet.
+        self._endpoints: dict[tuple[str, int], _Endpoint] = {}
         self.uses = Uses()
         self._table, self._logs, self._most_rows = table, logs, most_rows
         self._is_open = self._is_whole = self._is_lost = False
@@ -96,11 +95,11 @@ class Memory:
             stored = self.index.branches.get(session)
         return stored
 
-    def answered_as(self, message_id: str) -> CallRow | None:
-        row = self.index.answered_as(message_id)
+    def call_of_response(self, message_id: str) -> CallRow | None:
+        row = self.index.call_of_response(message_id)
         if row is None and not self._complete:
             self._load(self._ask(lambda table: table.root_of_response(message_id)))
-            row = self.index.answered_as(message_id)
+            row = self.index.call_of_response(message_id)
         return row
 
     def fetch(self, rolled: Rolled, *, any_outcome: bool = False) -> None:
@@ -205,20 +204,20 @@ class Memory:
         self._try_at = now + (RESTORE_SECONDS if self._restoring else WRITE_SECONDS)
         try:
             if self._is_lost:
-                raise TableLost("it could not be read, or not be written to for long")
+                raise TableLost("it could not be read, or could not be written to for a long time")
             if not self._is_open:
                 self._open(table)
             if now >= self._check_at:
                 self._check_at = now + CHECK_SECONDS
                 if not table.is_ours():
-                    raise TableLost("the file is another one")
+                    raise TableLost("the file was replaced")
             self._write(table)
             self._restore(table)
         except (TableBusy, OSError) as error:  # all of it is in memory, or in the logs
-            log.debug("%s waits: %s", table.path.name, error)
+            log.debug("%s cannot be used now: %s", table.path.name, error)
             self._shed()
         except TableLost as error:
-            log.warning("%s is made anew: %s", table.path.name, error)
+            log.warning("%s is rebuilt: %s", table.path.name, error)
             self._make_anew(table)
 
     def close(self) -> None:
@@ -261,9 +260,7 @@ class Memory:
         """Rebuild the table. The next commit writes what memory has; the rest is read from the logs."""
         index = self.index
         index.changed_branches |= dict.fromkeys(index.branches.values())
-        index.changed_rows |= {
-            row: None for branch in index.branches.values() for row in branch.rows.values()
-        }
+        index.changed_rows |= {row: None for branch in index.branches.values() for row in branch.rows.values()}
         self.uses.change_all()
         self._is_open = self._is_whole = False
         self._is_lost = True
@@ -341,7 +338,7 @@ class Memory:
     def _take_over(self, branch: Branch) -> None:
         index = self.index
         if branch.name in index.branches:
-            return  # it came into memory meanwhile
+            return  # it was loaded into memory meanwhile
         rows = list(branch.rows.values())
         if branch.root in index.roots:
             branch.rows, branch.threads = {}, {}
@@ -361,7 +358,7 @@ _END = object()
 def _record(line: bytes) -> Record | None:
     try:
         record = decode(line, "wire")
-    except (msgspec.MsgspecError, RecursionError):  # damage; reading goes on
+    except (msgspec.MsgspecError, RecursionError):  # damage; the rest is read
         return None
     return record if isinstance(record, Record) else None
 

@@ -19,7 +19,7 @@ from agent_logger.proxy.tracking.index import Branch, CallOutcome, CallRow, root
 from agent_logger.proxy.tracking.tool_uses import MOST_USES, Use
 
 VERSION = 2
-UNFINISHED = VERSION | 1 << 16  # in the place of the version until all of the logs is in it
+UNFINISHED = VERSION | 1 << 16  # instead of the version, until all logs are in the table
 _HEADER_BYTES = 100
 _MAGIC = b"SQLite format 3\0"
 _MOST_STATES = 16  # asked for at once; the first are the likely ones
@@ -94,7 +94,7 @@ class Table:
     def open(self) -> None:
         self.close()
         if self._is_foreign() or self._version() != VERSION:
-            raise TableLost("it is missing, of another version, or a link")
+            raise TableLost("it is missing, has another version, or is a link")
         self._connect()
         try:
             self._all("SELECT count(*) FROM sessions")
@@ -120,7 +120,7 @@ class Table:
         self._mark(VERSION)
 
     def _mark(self, version: int) -> None:
-        # In the file itself, where `is_ours` looks for it.
+        # The version must be in the file itself, where `is_ours` looks for it.
         self._script(f"PRAGMA user_version = {version}; PRAGMA wal_checkpoint(TRUNCATE);")
 
     def is_ours(self) -> bool:
@@ -132,7 +132,7 @@ class Table:
 
     def close(self) -> None:
         if self._connection:
-            with contextlib.suppress(sqlite3.Error):  # what it could not write will be rebuilt
+            with contextlib.suppress(sqlite3.Error):  # what could not be written will be rebuilt
                 self._connection.close()
             self._connection = None
 
@@ -158,25 +158,20 @@ class Table:
         return int.from_bytes(header[60:64], "big") if header.startswith(_MAGIC) else None
 
     def _connect(self) -> None:
-        try:
-            self._connection = sqlite3.connect(
-                self.path, timeout=0, isolation_level=None, check_same_thread=False
-            )
+        with _translated_errors():
+            self._connection = sqlite3.connect(self.path, timeout=0, isolation_level=None, check_same_thread=False)
             self._inode = self.path.stat().st_ino
             self._connection.execute("PRAGMA journal_mode = WAL")
             self._connection.execute("PRAGMA synchronous = NORMAL")
-            self._connection.execute(
-                "PRAGMA cache_size = -16384"
-            )  # KiB; fingerprints fall on pages at random
-        except (sqlite3.DatabaseError, OSError) as error:
-            raise _translated(error) from error
+            # KiB; fingerprints fall on pages at random.
+            self._connection.execute("PRAGMA cache_size = -16384")
 
     # ------------------------------------------------------------ writing
 
     def write(self, branches: Iterable[Branch], rows: Iterable[CallRow], uses: Mapping[str, Use]) -> None:
         """Write all of it or nothing."""
         connection = self._open_connection()
-        try:
+        with _translated_errors():
             connection.execute("BEGIN IMMEDIATE")
             try:
                 connection.executemany(_PUT_SESSION, map(_session, branches))
@@ -188,8 +183,6 @@ class Table:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
-        except sqlite3.DatabaseError as error:
-            raise _translated(error) from error
 
     # ------------------------------------------------------------ reading
 
@@ -215,9 +208,7 @@ class Table:
         cut in it."""
         which = f"AND {_UNANSWERED}" if unanswered else ""
         sql = f"SELECT session_id FROM fingerprints WHERE fingerprint = ? {which} ORDER BY session_id DESC LIMIT ?"
-        return list(
-            dict.fromkeys(root_of(name) for (name,) in self._all(sql, (hex_text(state), MOST_COLD_TWINS)))
-        )
+        return list(dict.fromkeys(root_of(name) for (name,) in self._all(sql, (hex_text(state), MOST_COLD_TWINS))))
 
     def first_of(self, states: Sequence[bytes]) -> bytes | None:
         """The first of these states that any call was in."""
@@ -232,15 +223,11 @@ class Table:
     def load(self, root: str) -> list[tuple[Branch, list[CallRow]]]:
         """The branches of a root, the one last active last, each with its rows by number."""
         loaded = []
-        branches = (
-            f"{_GET_SESSION} WHERE id = ? OR (id > ? AND id < ? AND root = ?) ORDER BY last_activity, id"
-        )
+        branches = f"{_GET_SESSION} WHERE id = ? OR (id > ? AND id < ? AND root = ?) ORDER BY last_activity, id"
         for values in self._all(branches, (root, f"{root}_b", f"{root}_c", root)):
             branch = _branch(values)
             rows: dict[int, CallRow] = {}
-            for values in self._all(
-                f"{_GET_FINGERPRINT} WHERE session_id = ? ORDER BY seq, part", (branch.name,)
-            ):
+            for values in self._all(f"{_GET_FINGERPRINT} WHERE session_id = ? ORDER BY seq, part", (branch.name,)):
                 _add_row(rows, branch, values)
             loaded.append((branch, list(rows.values())))
         return loaded
@@ -251,16 +238,12 @@ class Table:
         return {name: Use(session, seq) for name, session, seq in rows}
 
     def _all(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        try:
+        with _translated_errors():
             return self._open_connection().execute(sql, parameters).fetchall()
-        except sqlite3.DatabaseError as error:
-            raise _translated(error) from error
 
     def _script(self, sql: str) -> None:
-        try:
+        with _translated_errors():
             self._open_connection().executescript(sql)
-        except sqlite3.DatabaseError as error:
-            raise _translated(error) from error
 
     def _open_connection(self) -> sqlite3.Connection:
         if self._connection is None:
@@ -268,10 +251,15 @@ class Table:
         return self._connection
 
 
-def _translated(error: Exception) -> Exception:
-    """The error as one of ours: a full disk and a lock are temporary, damage is not."""
-    code = getattr(error, "sqlite_errorcode", None)
-    return TableLost(str(error)) if code is not None and code & 0xFF in _DAMAGED else TableBusy(str(error))
+@contextlib.contextmanager
+def _translated_errors() -> Iterator[None]:
+    """Raise errors as ours: a full disk and a lock are temporary, damage is not."""
+    try:
+        yield
+    except (sqlite3.DatabaseError, OSError) as error:
+        code = getattr(error, "sqlite_errorcode", None)
+        lost = code is not None and code & 0xFF in _DAMAGED
+        raise TableLost(str(error)) if lost else TableBusy(str(error)) from error
 
 
 # ---------------------------------------------------------------- rows
@@ -354,7 +342,7 @@ def _add_row(rows: dict[int, CallRow], branch: Branch, values: tuple[Any, ...]) 
     state = state_of(fingerprint)
     if state is None:
         return
-    if part == "response":  # after its request, by the order of the words
+    if part == "response":  # "request" was sorted before "response"
         if seq in rows:
             rows[seq].after = state
         return

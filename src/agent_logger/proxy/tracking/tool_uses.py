@@ -12,8 +12,8 @@ import msgspec
 
 from agent_logger.providers.request_body import value
 
-MOST_USES = 20_000  # that are remembered, the last ones
-# Others may be numbers.
+MOST_USES = 20_000  # the last so many uses are remembered
+# The forms of ids that are unique; other ids may be counters.
 _UNIQUE = re.compile(r"(?:toolu|tooluse|call|fc|chatcmpl-tool)[_-][A-Za-z0-9_-]{16,}")
 
 

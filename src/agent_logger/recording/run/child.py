@@ -19,9 +19,10 @@ from agent_logger.agents.command_lines import installed_by
 from agent_logger.model.records import Exit
 
 READ_BYTES = 256 << 10
-LOOK_SECONDS = 0.1  # how often to look whether the child has ended, or is to end, while nothing comes
-LINGER_SECONDS = 1.0  # for the output of a child that has ended, while its own children hold it open
-PATIENCE_SECONDS = 3.0  # between the steps of ending it
+LOOK_SECONDS = 0.1  # between checks whether the child has ended or must end, without output
+# To wait for output after the child has ended, while its own children hold the pipe open.
+LINGER_SECONDS = 1.0
+PATIENCE_SECONDS = 3.0  # between interrupt, terminate and kill
 STEPS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 
 OUR_INPUT = 0
@@ -56,6 +57,7 @@ class Child:
         )
         self._feed = _Feed(self._process.stdin, given or b"", overhear) if self._process.stdin else None
         self.timed_out = False
+        self.on_output_closed: Callable[[], None] = lambda: None  # called when a sink takes no more
         self._deadline = None if timeout is None else time.monotonic() + timeout
         self._is_to_end = False
         self._step = 0
@@ -64,6 +66,11 @@ class Child:
     @property
     def pid(self) -> int:
         return self._process.pid
+
+    @property
+    def outputs(self) -> list[int]:
+        """The read ends of its output pipes."""
+        return [stream.fileno() for stream in (self._process.stdout, self._process.stderr) if stream]
 
     def send(self, number: int) -> None:
         """Send a signal to the child. Any thread may call this."""
@@ -83,9 +90,7 @@ class Child:
         with selectors.PollSelector() as selector:
             outputs = self._register(selector, out, err)
             silent_since = time.monotonic()
-            while not all(output.closed for output in outputs) or (
-                self._is_fed and self._process.poll() is None
-            ):
+            while not all(output.closed for output in outputs) or (self._is_fed and self._process.poll() is None):
                 ready = selector.select(LOOK_SECONDS)
                 for key, _ in ready:
                     key.data(selector)
@@ -127,10 +132,25 @@ class Child:
         pairs = [(self._process.stdout, out), (self._process.stderr, err)]
         outputs = [(stream, sink) for stream, sink in pairs if stream and not stream.closed]
         for stream, sink in outputs:
-            selector.register(stream, selectors.EVENT_READ, _reader(stream, sink))
+            selector.register(stream, selectors.EVENT_READ, self._reader(stream, sink))
         if self._feed and self._is_fed:
             self._feed.register(selector)
         return [stream for stream, _ in outputs]
+
+    def _reader(self, stream: IO[bytes], sink: Sink) -> Callable[[selectors.BaseSelector], None]:
+        def read(selector: selectors.BaseSelector) -> None:
+            chunk = os.read(stream.fileno(), READ_BYTES)
+            try:
+                if chunk:
+                    sink(chunk)
+            except BrokenPipeError:
+                chunk = b""
+                self.on_output_closed()
+            if not chunk:
+                selector.unregister(stream)
+                stream.close()
+
+        return read
 
     # ------------------------------------------------------------ the end
 
@@ -154,21 +174,6 @@ class Child:
         if self._process.returncode is None:
             self._process.kill()
             self._process.wait()
-
-
-def _reader(stream: IO[bytes], sink: Sink) -> Callable[[selectors.BaseSelector], None]:
-    def read(selector: selectors.BaseSelector) -> None:
-        chunk = os.read(stream.fileno(), READ_BYTES)
-        try:
-            if chunk:
-                sink(chunk)
-        except BrokenPipeError:
-            chunk = b""
-        if not chunk:
-            selector.unregister(stream)
-            stream.close()
-
-    return read
 
 
 class _Feed:
@@ -225,14 +230,16 @@ def in_foreground() -> bool:
         os.close(terminal)
 
 
-def why_not_started(command: str, error: Exception) -> str:
-    """Why the command could not be started, and what to do about it."""
+def why_not_started(command: str, error: Exception, cwd: str | None = None) -> str:
+    """Why the command could not be started in the folder `cwd`, and what to do about it."""
     if not isinstance(error, FileNotFoundError):
         return f"cannot run {command}: {getattr(error, 'strerror', None) or error}"
+    if cwd and os.path.dirname(command) and not os.path.isabs(command) and not os.path.exists(f"{cwd}/{command}"):
+        return f"cannot run {command}: no such file below {cwd}, where the agent runs; use an absolute path"
     if shutil.which(command):
-        return f"cannot run {command}: what its first line says it is to be run by is not there"
+        return f"cannot run {command}: the interpreter in its first line does not exist"
     if os.path.dirname(command):
-        return f"cannot run {command}: there is no such file"
+        return f"cannot run {command}: no such file"
     how = installed_by(command)
     return f"cannot find {command}: install it{f' ({how})' if how else ''}, or put its folder on the PATH"
 

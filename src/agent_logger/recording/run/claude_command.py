@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import TypedDict, Unpack
@@ -10,13 +10,14 @@ from typing import TypedDict, Unpack
 from agent_logger import config
 from agent_logger.agents.claude_code import AGENT as CLAUDE_CODE
 from agent_logger.agents.command_lines import resumed_by, starts_new
-from agent_logger.home.facts import session_labelled
 from agent_logger.home.install import hmac_of
+from agent_logger.home.marks import session_labelled
 from agent_logger.model.records import SystemPrompt
 from agent_logger.recording.exchanges import Began
 from agent_logger.recording.run.recording import RunStart
 
-ARGUMENT_BYTES = 64 << 10  # a longer prompt goes by standard input: the system takes 128 KB in one argument
+# A longer prompt is passed on standard input: the system accepts 128 KB in one argument.
+ARGUMENT_BYTES = 64 << 10
 STREAM = ("--output-format", "stream-json", "--verbose")
 StrPath = str | os.PathLike[str]
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -44,6 +45,7 @@ class RunOptions(TypedDict, total=False):
     extra_args: Sequence[str]
     sessions_dir: StrPath | None
     record: bool
+    record_requests: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +58,7 @@ class Command:
     timeout: float | None
     sessions_dir: Path | None  # `None`: it is not recorded
     include_events: bool
+    record_requests: bool
 
     @property
     def executable(self) -> str:
@@ -87,6 +90,7 @@ class RunRequest:
     extra_args: Sequence[str] = ()
     sessions_dir: StrPath | None = None
     record: bool = True
+    record_requests: bool = True
 
 
 SYSTEM_PROMPTS = (
@@ -109,6 +113,7 @@ FLAGS = {
 
 def command(prompt: str, **options: Unpack[RunOptions]) -> Command:
     """Build the command of a run. Raises `ValueError` for options that make no sense."""
+    _check_names(options)
     run_options = RunRequest(prompt, **options)
     if run_options.resume is not None:
         run_options = replace(
@@ -119,12 +124,9 @@ def command(prompt: str, **options: Unpack[RunOptions]) -> Command:
         os.path.abspath(os.path.expanduser(run_options.cwd or ".")),
         _fits_an_argument(prompt),
     )
-    sessions_dir = Path(run_options.sessions_dir or "./sessions").expanduser().absolute()
     words = [run_options.executable, "-p", *([prompt] if is_argument else []), *_arguments(run_options)]
     is_new = starts_new(["claude", *_arguments(run_options)], CLAUDE_CODE.name)
-    began = Began(
-        "run", CLAUDE_CODE.name, cwd=folder, system_prompt=_noted(run_options) or None, is_new=is_new
-    )
+    began = Began("run", CLAUDE_CODE.name, cwd=folder, system_prompt=_noted(run_options) or None, is_new=is_new)
     return Command(
         start=RunStart(
             argv=words,
@@ -138,25 +140,36 @@ def command(prompt: str, **options: Unpack[RunOptions]) -> Command:
         given=b"" if is_argument else prompt.encode("utf-8", "replace"),
         cwd=folder,
         timeout=run_options.timeout,
-        sessions_dir=sessions_dir if run_options.record else None,
+        sessions_dir=config.sessions_dir_of_runs(run_options.sessions_dir) if run_options.record else None,
         include_events=run_options.include_events,
+        record_requests=run_options.record and run_options.record_requests,
     )
+
+
+def _check_names(options: Iterable[str]) -> None:
+    """Raise `TypeError` for an option that does not exist, as a function with these parameters does."""
+    for name in options:
+        if name not in RunOptions.__annotations__:
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, RunOptions.__annotations__, 1)
+            raise TypeError(f"there is no option {name!r}{f'; did you mean {near[0]!r}?' if near else ''}")
 
 
 def _check(options: RunRequest) -> None:
     for name, value in (("resume", options.resume), ("session_id", options.session_id)):
         if value is not None and not _ID.fullmatch(value):
-            raise ValueError(f"{name}={value!r} is no session id, and no label that is known")
+            raise ValueError(f"{name}={value!r} is neither a session id nor a known label")
     if options.fork and not (options.resume or options.continue_):
-        raise ValueError("fork needs resume or continue: there is nothing to fork")
+        raise ValueError("fork needs resume or continue")
     if options.resume and options.continue_:
-        raise ValueError("either resume or continue: they name different sessions")
+        raise ValueError("use either resume or continue, not both")
     if not options.prompt.strip():
         raise ValueError("the prompt is empty")
     if options.timeout is not None and not options.timeout > 0:
-        raise ValueError(f"timeout={options.timeout:g}: it is to be more than 0 seconds")
+        raise ValueError(f"timeout={options.timeout:g}: must be more than 0 seconds")
     if isinstance(options.extra_args, str):
-        raise ValueError("extra_args is a list of arguments, not one text")
+        raise ValueError("extra_args must be a list of arguments, not a string")
 
 
 def _fits_an_argument(prompt: str) -> bool:

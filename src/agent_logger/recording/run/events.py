@@ -1,7 +1,7 @@
 """The events of a run, for a program that follows it: texts, thoughts, tool calls and their results."""
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import msgspec
 
@@ -27,6 +27,10 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     is_error: bool | None = None
     tool_use_id: str | None = None
     parent_tool_use_id: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields that the event has by name, as values that JSON has."""
+        return cast("dict[str, Any]", msgspec.to_builtins(self))
 
 
 class Events:

@@ -6,13 +6,14 @@ one message; they are also the run's `warnings`. Nothing here raises.
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 from msgspec import Raw
 
 from agent_logger.agents.base import module
 from agent_logger.agents.contracts import OutputReader
-from agent_logger.agents.registry import agent_called
+from agent_logger.agents.registry import AGENTS, agent_called
 from agent_logger.messages import sdk
 from agent_logger.messages.sdk import STDERR, UNKNOWN, SdkMessage
 from agent_logger.protocols import jsonl
@@ -20,7 +21,7 @@ from agent_logger.protocols.json_text import in_utf8
 from agent_logger.protocols.jsonl import JsonEntry
 from agent_logger.protocols.lines import Line
 
-LINE_BYTES = 16 << 20  # a longer line is taken in pieces, as text
+LINE_BYTES = 16 << 20  # a longer line is read in pieces, as text
 MOST_WARNINGS, WARNING_CHARACTERS = 100, 1000
 
 
@@ -30,6 +31,10 @@ _MAY_BE_JSON = re.compile(rb"^[ \t\r]*(?:\xef\xbb\xbf)?[{\[][^\n]*\n?", re.MULTI
 
 class _SdkOutput:
     """The output of an agent that prints what the Agent SDK does."""
+
+    @staticmethod
+    def recognises(first: dict[str, Any]) -> bool:
+        return isinstance(first.get("type"), str)
 
     def read(self, line: bytes) -> list[SdkMessage]:
         message = sdk.read(line)
@@ -43,6 +48,26 @@ def output_reader(name: str | None) -> OutputReader:
         return _SdkOutput()
     reader: OutputReader = module(agent.run.output).OUTPUT()
     return reader
+
+
+def agent_printing(output: bytes) -> str | None:
+    """Return the agent that prints what begins like this; `None` if it is what the Agent SDK does, or nothing known."""
+    first = _first_object(output)
+    names = (agent.name for agent in AGENTS if agent.run and agent.run.output)
+    return next((name for name in names if output_reader(name).recognises(first)), None)
+
+
+def _first_object(output: bytes) -> dict[str, Any]:
+    """Return the first JSON object: the output itself, the first in its array, or that of a line."""
+    for text in (output.strip().removeprefix(jsonl.BOM), *(line[0] for line in _MAY_BE_JSON.finditer(output))):
+        try:
+            value = msgspec.json.decode(in_utf8(text.strip()))
+        except (msgspec.MsgspecError, RecursionError):
+            continue
+        first = next(iter(value), None) if isinstance(value, list) else value
+        if isinstance(first, dict):
+            return first
+    return {}
 
 
 def prints_sdk_messages(agent: str | None) -> bool:
@@ -76,7 +101,9 @@ class RunOutput:
         if self._more_warnings:
             self.warnings.append(f"({self._more_warnings} more)")
         document, self._document = bytes(self._document or b""), None
-        return [*messages, *self._messages(_in_one_line(document))]
+        if whole := self._messages(in_one_line(document)):
+            self.warnings.clear()  # its lines
+        return [*messages, *whole]
 
     # ------------------------------------------------------------ lines
 
@@ -105,10 +132,8 @@ class RunOutput:
         if messages := self._reader.read(text):
             return messages
         entries = jsonl.decode(Line(1, 0, len(text), text))
-        objects = [
-            entry for entry in entries if isinstance(entry, JsonEntry) and isinstance(entry.value, dict)
-        ]
-        if len(objects) < 2 or len(objects) < len(entries):  # two glued together, and nothing else
+        objects = [entry for entry in entries if isinstance(entry, JsonEntry) and isinstance(entry.value, dict)]
+        if len(objects) < 2 or len(objects) < len(entries):  # two objects in one line, and nothing else
             return []
         return [message for entry in objects for message in self._reader.read(entry.raw)]
 
@@ -143,7 +168,7 @@ class RunOutput:
         self._more_warnings += max(0, text.count(b"\n") - room)
 
 
-def _in_one_line(text: bytes) -> bytes:
+def in_one_line(text: bytes) -> bytes:
     """A JSON text of several lines as one line, which a record needs. Empty if it is not JSON, or has one line
     already."""
     try:

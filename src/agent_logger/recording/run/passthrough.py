@@ -14,14 +14,10 @@ from agent_logger.model.records import Exit
 from agent_logger.recording.run.child import Child, in_foreground
 from agent_logger.recording.run.events import Event
 from agent_logger.recording.run.recording import RunRecording
-from agent_logger.recording.run.session_files import SessionFiles
 
 FORWARDED = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
-BY_TERMINAL = (
-    signal.SIGINT,
-    signal.SIGQUIT,
-    signal.SIGHUP,
-)  # which the terminal sends to all that run in its foreground
+# Signals that the terminal sends to all processes in its foreground.
+BY_TERMINAL = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
 
 
 def pass_on(
@@ -30,12 +26,12 @@ def pass_on(
     *,
     show: Callable[[list[Event]], None] | None = None,
     overheard: "Overheard | None" = None,
-    files: SessionFiles | None = None,
+    identify: Callable[[], None] = lambda: None,
 ) -> Exit:
     """Pass on and record the child's output until the child has ended.
 
-    With `show`, events go to `show` and the output is not passed on. If the child did not say which session it ran,
-    `files` may say so.
+    With `show`, events go to `show` and the output is not passed on. `identify` is called when the child has ended and
+    before the recording ends: what it notes may say which session the child ran.
     """
 
     def printed(chunk: bytes) -> None:
@@ -52,8 +48,7 @@ def pass_on(
         recording.err(chunk)
 
     exited = child.pump(printed, complained)
-    if files and not recording.outcome.session_id:
-        files.note(recording)
+    identify()
     events = recording.ended(exited)
     if show:
         show(events)
@@ -94,7 +89,8 @@ class Overheard:
             *lines, rest = bytes(self._held).split(b"\n")
             self._held = bytearray(rest)
             for line in filter(bytes.strip, lines):
-                self._note(line)
+                if self.recording:
+                    self.recording.note(line)
         elif not chunk or len(self._held) > self.MOST_BYTES:
             self.settle()
 
@@ -107,10 +103,6 @@ class Overheard:
         if text := "\n".join(filter(None, parts)):
             self.recording.prompt(text)
         self._held.clear()
-
-    def _note(self, line: bytes) -> None:
-        if self.recording:
-            self.recording.note(line)
 
 
 class Signals:

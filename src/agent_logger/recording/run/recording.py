@@ -3,16 +3,17 @@
 import logging
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec import Raw, structs
 
 from agent_logger import config
+from agent_logger.archive.sessions import is_archived
 from agent_logger.clock import CLOCK
-from agent_logger.home.facts import label_session
 from agent_logger.home.install import key, know
+from agent_logger.home.marks import label_session
 from agent_logger.logs.exchange_log import RUN_STARTED
 from agent_logger.messages import sdk
 from agent_logger.messages.outcome import Failure, RunMetadata, RunOutcome
@@ -21,6 +22,7 @@ from agent_logger.model.records import ExchangeStats, Exit, Redaction
 from agent_logger.model.redaction.command_line import argument_credentials, hidden_arguments
 from agent_logger.model.redaction.environment import environment_credentials
 from agent_logger.model.redaction.redactor import Redactor
+from agent_logger.protocols.json_text import encode
 from agent_logger.recording.exchanges import Began, Exchanges, UserInput
 from agent_logger.recording.run.events import Event, Events
 from agent_logger.recording.run.output import ErrorOutput, RunOutput, prints_sdk_messages
@@ -38,30 +40,10 @@ class RunStart:
     began: Began
     prompt: str | None = None
     resumed_from: str | None = None
-    goes_on: bool = False  # there was something before it
-    forks: bool = False  # under an id of its own
+    goes_on: bool = False  # it continues an earlier session
+    forks: bool = False  # with a new id
     label: str | None = None
-    owes_result: bool = True  # else its exit alone tells whether it failed
-
-
-class _Sessions(Protocol):
-    """Where messages go: to logs, or nowhere."""
-
-    stats: ExchangeStats | None
-
-    @property
-    def path(self) -> Path | None: ...
-    @property
-    def lost(self) -> int: ...
-    @property
-    def cost_usd(self) -> float | None: ...
-    @property
-    def continues(self) -> str | None: ...
-    @property
-    def resumed(self) -> str | None: ...
-    def input(self, given: UserInput, redactions: tuple[Redaction, ...] = ()) -> None: ...
-    def message(self, message: SdkMessage, redactions: tuple[Redaction, ...] = ()) -> None: ...
-    def finish(self, reason: str | None = None, *, exited: Exit | None = None) -> None: ...
+    owes_result: bool = True  # otherwise only its exit shows whether it failed
 
 
 class RunRecording:
@@ -70,18 +52,18 @@ class RunRecording:
 
     def __init__(self, start: RunStart, folder: Path | None) -> None:
         self.outcome, self.output, self.errors = RunOutcome(), RunOutput(start.began.agent), ErrorOutput()
+        self.folder = folder
+        self.prompts: list[str] = []
         self._start, self._events = start, Events()
-        self._lost = 0  # what we could not even look at
+        self._lost = 0  # messages that could not be processed
         own = [*argument_credentials(start.argv), *environment_credentials(config.child_environment())]
         self._redactor = Redactor(key(), own)
-        self._sessions: _Sessions = _Unwritten(start)
+        self._sessions: SessionWriter | UnwrittenSession = UnwrittenSession(start.began, goes_on=start.goes_on)
         if folder:
             know(folder)
             argv = [self._redacted_argument(argument) for argument in hidden_arguments(start.argv)]
-            began = replace(start.began, argv=argv)
-            self._sessions = SessionWriter(
-                folder, resumed_from=start.resumed_from, goes_on=start.goes_on, began=began
-            )
+            began = structs.replace(start.began, argv=argv)
+            self._sessions = SessionWriter(folder, resumed_from=start.resumed_from, goes_on=start.goes_on, began=began)
         if start.prompt is None:
             self.note(STARTED)  # so that there is a log from now on, whatever comes
         else:
@@ -90,6 +72,7 @@ class RunRecording:
     # ------------------------------------------------------------ as it comes
 
     def prompt(self, text: str) -> None:
+        self.prompts.append(text)
         self._attempt(lambda: self._input(text))
 
     def out(self, chunk: bytes) -> list[Event]:
@@ -102,6 +85,11 @@ class RunRecording:
     def note(self, line: bytes) -> None:
         """Record another fact about the run, given as the JSON of a message."""
         self._message(sdk.read(line))
+
+    def note_session(self, session_id: str) -> None:
+        """Record which session the requests of the run belong to."""
+        fact = {"type": "system", "subtype": "session_requests", "session_id": session_id, "matched_by": "requests"}
+        self.note(encode(fact))
 
     def ended(self, exited: Exit | None) -> list[Event]:
         events = [event for sdk_message in self.output.end() for event in self._message(sdk_message)]
@@ -121,6 +109,23 @@ class RunRecording:
             return Failure.OTHER if exited is None or exited.signal or exited.status else None
         return self.outcome.failure(exited, self.errors.last, timed_out=timed_out)
 
+    def has_answers(self) -> bool:
+        """Whether the output says that a model was asked: it reports tokens, or a failed request."""
+        return any(stats.tokens_in or stats.tokens_out or stats.is_error for stats in self.outcome.results)
+
+    def resumable(self, failure: Failure | None) -> str | None:
+        """The session that can be continued after this run."""
+        if failure is Failure.SESSION_NOT_FOUND:
+            return None
+        return self.outcome.session_id or self._start.resumed_from
+
+    def advice(self, failure: Failure | None) -> str | None:
+        """What to do about the failure, if that is known."""
+        session = self._start.resumed_from
+        if failure is not Failure.SESSION_NOT_FOUND or session is None or not is_archived(config.home(), session):
+            return None
+        return f"the archive has a copy: restore it with 'agent-logger archive --restore {session}'"
+
     # ------------------------------------------------------------ the work
 
     def _message(self, message: SdkMessage) -> list[Event]:
@@ -139,11 +144,11 @@ class RunRecording:
     def _clean(self, message: SdkMessage, data: bytes) -> SdkMessage:
         """The message without secrets, to be written. The caller gets what was printed, unchanged."""
         if message.is_text:
-            return replace(message, raw=data)
+            return structs.replace(message, raw=data)
         if prints_sdk_messages(self._start.began.agent):
             return sdk.read(data)
         inner, result = self._clean_inner(message.inner), self._clean_result(message.result)
-        return replace(message, raw=data, inner=inner, result=result)
+        return structs.replace(message, raw=data, inner=inner, result=result)
 
     def _input(self, prompt: str) -> None:
         redacted = self._redactor.redact_text(prompt, "user_input")
@@ -177,7 +182,7 @@ class RunRecording:
             work()
         except Exception as error:
             if not self._lost:
-                log.warning("the run is not recorded whole: %r", error)
+                log.warning("part of the run could not be recorded: %r", error)
             self._lost += 1
 
     def _clean_inner(self, inner: Inner | None) -> Inner | None:
@@ -208,34 +213,25 @@ class RunRecording:
         return self._redactor.redact_text(text, "argv").data
 
 
-class _Unwritten:
+class UnwrittenSession:
     """A session that is counted but not written to a log."""
 
-    path = None
+    path = resumed = cost_usd = continues = None
     lost = 0
-    resumed = None
 
-    def __init__(self, start: RunStart) -> None:
+    def __init__(self, began: Began, *, goes_on: bool = False) -> None:
         self.stats: ExchangeStats | None = None
-        self._exchanges = Exchanges(CLOCK.uuid7, goes_on=start.goes_on, began=start.began)
+        self._exchanges = Exchanges(CLOCK.uuid7, goes_on=goes_on, began=began)
 
-    @property
-    def cost_usd(self) -> float | None:
-        return None
-
-    @property
-    def continues(self) -> str | None:
-        return None
-
-    def input(self, given: UserInput, redactions: tuple[Redaction, ...] = ()) -> None:
+    def input(self, given: UserInput, redactions: tuple[Redaction, ...]) -> None:
         _drop(self._exchanges.input(given, CLOCK.now(), redactions))
 
-    def message(self, message: SdkMessage, redactions: tuple[Redaction, ...] = ()) -> None:
+    def message(self, message: SdkMessage, redactions: tuple[Redaction, ...]) -> None:
         _drop(self._exchanges.message(message, CLOCK.now(), redactions))
         self.stats = self._exchanges.last_stats
 
-    def finish(self, reason: str | None = None, *, exited: Exit | None = None) -> None:
-        _drop(self._exchanges.finish(reason, CLOCK.now(), "eof", exited))
+    def finish(self, *, exited: Exit | None) -> None:
+        _drop(self._exchanges.finish(None, CLOCK.now(), "eof", exited))
 
 
 def _drop(records: Iterable[object]) -> None:

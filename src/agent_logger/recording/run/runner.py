@@ -14,22 +14,32 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import Any, Self, Unpack, cast
 
+import msgspec
+
+from agent_logger.agents.claude_code import AGENT as CLAUDE_CODE
 from agent_logger.messages.outcome import Failure, RunMetadata
 from agent_logger.model.records import Exit
 from agent_logger.recording.run.child import Child, in_foreground, why_not_started
 from agent_logger.recording.run.claude_command import Command, RunOptions, RunRequest, command
 from agent_logger.recording.run.events import Event
+from agent_logger.recording.run.proxied import RequestSummary, proxied, with_requests
 from agent_logger.recording.run.recording import RunRecording
 
-WAITING_EVENTS = 1000  # that nobody took yet; then the agent waits
-INTERRUPT_SECONDS = 3.0  # for an agent that the terminal has interrupted together with us
+WAITING_EVENTS = 1000  # events in the queue before the agent has to wait
+INTERRUPT_SECONDS = 3.0  # to wait for an agent that the terminal interrupted together with us
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunResult:
-    """How a run ended. What is unknown is `None`."""
+    """How a run ended. What is unknown is `None`.
+
+    `success` is true if the agent ended with a result that is no error; `data` is then its answer: the last result's
+    text, or its structured output. Otherwise `failure` is the kind of failure and `error` a message. `metadata` has the
+    session, the cost, the tokens and the log; `stdout` and `stderr` are the whole output (`None` after `stream`),
+    `warnings` the lines of it that were not understood, and `events` what happened, if that was asked for.
+    """
 
     success: bool
     data: Any  # the last result's text, or its structured output
@@ -39,25 +49,43 @@ class RunResult:
     stderr: str | None
     warnings: list[str]  # output lines that were not understood
     metadata: RunMetadata
-    events: list[Event] | None  # if asked for
+    events: list[Event] | None  # with `include_events`
     _resume: tuple[list[str], str] | None = field(default=None, repr=False)
 
+    @property
+    def session_id(self) -> str | None:
+        """The session's id, as the agent reported it last; `None` if it reported none."""
+        return self.metadata.session_id
+
     def resume_command(self) -> tuple[list[str], str] | None:
-        """The command that continues the session: an argv, and the folder to run it in. `None` if there is no session
-        to continue."""
+        """Return the command that continues the session: an argv, and the folder to run it in. A session can be
+        continued after a limit, a timeout or an error, too. `None` if there is none: the agent reported no session, or
+        the one to resume was not found."""
         return self._resume
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields by name, as values that JSON has, with `session_id`."""
+        public = {name: value for name, value in vars(self).items() if not name.startswith("_")}
+        return cast("dict[str, Any]", msgspec.to_builtins({**public, "session_id": self.session_id}))
 
 
 def run(prompt: str, **options: Unpack[RunOptions]) -> RunResult:
     """Run `claude` with this prompt, wait for its end, and return the result.
 
-    Raises `ValueError` for options that make no sense, before anything is started. All later errors are in the result.
+    `resume` continues a session, by its id or label; `continue_` the last one of the folder; `fork` either as a new
+    session. `session_id` is the id of a new session, `label` a name for it. `include_events` keeps the events in the
+    result. `max_turns`, `model`, `permission_mode` and the four system prompts are those of the command. `cwd` is the
+    folder to run in, `timeout` the seconds after which the agent is stopped. `executable` and `extra_args` change the
+    command line. The run is recorded in `sessions_dir`, unless `record` is false.
+
+    Raises `ValueError` for options that make no sense and `TypeError` for unknown ones, before anything is started. All
+    later errors are in the result.
     """
     return _Run(command(prompt, **options)).work(lambda _: None)
 
 
 async def run_async(prompt: str, **options: Unpack[RunOptions]) -> RunResult:
-    """Do what `run` does, in an event loop. Cancelling it ends the agent."""
+    """Do what `run` does, with the same options, in an event loop. Cancelling it ends the agent."""
     async with Stream(_Run(command(prompt, **options))) as events:
         async for _ in events:
             pass
@@ -65,7 +93,11 @@ async def run_async(prompt: str, **options: Unpack[RunOptions]) -> RunResult:
 
 
 def stream(prompt: str, **options: Unpack[RunOptions]) -> "Stream":
-    """The events of a run as they happen; after the last event, `result` is set, without `stdout` and `stderr`."""
+    """Run `claude` as `run` does, with the same options, and return the events as they happen.
+
+    Use it as `async with stream("Why?") as events: async for event in events: ...`; leaving the block stops the agent.
+    After the last event, `events.result` is the result, without `stdout` and `stderr`.
+    """
     return Stream(_Run(command(prompt, **options), keeps_output=False))
 
 
@@ -95,16 +127,20 @@ class _Run:
 
     def work(self, tell: Callable[[Event], None]) -> RunResult:
         command = self._command
-        try:
-            child = Child(command.start.argv, cwd=command.cwd, given=command.given, timeout=command.timeout)
-        except (OSError, ValueError) as error:
-            return self._not_started(error)
-        with child:
-            self._child = child
-            heard = self._heard(tell, command.sessions_dir)
-            if self._is_to_end:
-                child.end()
-            exited = _pumped(child, heard)
+        with proxied(command.start.argv, Path(command.cwd), CLAUDE_CODE, off=not command.record_requests) as sent:
+            argv, environment = sent.child.argv, sent.child.environment
+            try:
+                child = Child(argv, cwd=command.cwd, env=environment, given=command.given, timeout=command.timeout)
+            except (OSError, ValueError) as error:
+                return self._not_started(error)
+            sent.attach(child)
+            with child:
+                self._child = child
+                heard = self._heard(tell, command.sessions_dir)
+                if self._is_to_end:
+                    child.end()
+                exited = _pumped(child, heard)
+            heard.requests = sent.finish(has_answers=heard.recording.has_answers)
         return self._result(heard, exited, timed_out=child.timed_out)
 
     def _heard(self, tell: Callable[[Event], None], folder: Path | None) -> "_Heard":
@@ -117,10 +153,9 @@ class _Run:
         heard = self._heard(lambda _: None, None)
         heard.ended(None)
         if not os.path.isdir(self._command.cwd):
-            return self._run_result(heard, Failure.OTHER, f"there is no folder {self._command.cwd}")
-        return self._run_result(
-            heard, Failure.EXECUTABLE_MISSING, why_not_started(self._command.executable, error)
-        )
+            return self._run_result(heard, Failure.OTHER, f"the folder {self._command.cwd} does not exist")
+        why = why_not_started(self._command.executable, error, self._command.cwd)
+        return self._run_result(heard, Failure.EXECUTABLE_MISSING, why)
 
     def _result(self, heard: "_Heard", exited: Exit, *, timed_out: bool) -> RunResult:
         recording = heard.recording
@@ -130,16 +165,17 @@ class _Run:
 
     def _run_result(self, heard: "_Heard", failure: Failure | None, error: str) -> RunResult:
         recording = heard.recording
-        session = recording.outcome.succeeded_as or self._command.start.resumed_from
+        session = recording.resumable(failure)
+        advice = recording.advice(failure)
         return RunResult(
             success=failure is None,
             data=recording.outcome.data if failure is None else None,
-            error=error if failure else None,
+            error="; ".join(filter(None, (error, advice))) if failure else None,
             failure=failure,
             stdout=heard.stdout,
             stderr=heard.stderr,
             warnings=recording.output.warnings,
-            metadata=recording.metadata(),
+            metadata=with_requests(recording.metadata(), heard.requests),
             events=heard.events,
             _resume=([self._command.executable, "--resume", session], self._command.cwd) if session else None,
         )
@@ -148,7 +184,7 @@ class _Run:
 def _pumped(child: Child, heard: "_Heard") -> Exit:
     try:
         exited = child.pump(heard.out, heard.err)
-    except BaseException:  # Ctrl-C as a rule: what the agent says to it is a part of the run
+    except BaseException:  # usually Ctrl-C: the agent's reaction is part of the run
         child.end(after=INTERRUPT_SECONDS if in_foreground() else 0.0)
         heard.ended(child.pump(heard.out, heard.err))
         raise
@@ -158,7 +194,7 @@ def _pumped(child: Child, heard: "_Heard") -> Exit:
 
 def _how(exited: Exit) -> str:
     how = f"by {signal.Signals(exited.signal).name}" if exited.signal else f"with status {exited.status}"
-    return f"ended {how}, without a result"
+    return f"exited {how}, without a result"
 
 
 class _Heard:
@@ -174,6 +210,7 @@ class _Heard:
     ) -> None:
         self.recording, self._tell = recording, tell
         self.events: list[Event] | None = [] if keeps_events else None
+        self.requests: RequestSummary | None = None
         self._out = bytearray() if keeps_output else None
         self._err = bytearray() if keeps_output else None
 
@@ -220,7 +257,7 @@ class Stream:
     def result(self) -> RunResult:
         """The result of the run, after the last event. Raises `RuntimeError` before."""
         if self._handover.result is None:
-            raise RuntimeError("the run has not ended: take its events to the last")
+            raise RuntimeError("the run has not ended: read its events to the end first")
         return self._handover.result
 
     def __aiter__(self) -> Self:

@@ -1,14 +1,33 @@
-"""The session files that an agent writes while it runs, for an agent whose output does not name its session."""
+"""The session files that an agent writes while it runs, for an agent whose output does not name its session.
 
+Other runs may write files in the same project at the same time. A file is not of this run if a running program has its
+session open; it is most likely of this run if it has its prompt, and no other run has taken it.
+"""
+
+import os
+from contextlib import nullcontext
+from glob import escape
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import structs
 
 from agent_logger import platform
 from agent_logger.agents.base import Agent, module
 from agent_logger.agents.claude_code.naming import is_id
-from agent_logger.agents.folders import agent_files
+from agent_logger.agents.folders import agent_files, agent_folders
+from agent_logger.agents.locations import main_files
+from agent_logger.agents.running import running_sessions
 from agent_logger.clock import CLOCK
+from agent_logger.errors import AgentLoggerError
+from agent_logger.home.layout import safe_name
 from agent_logger.protocols.json_text import encode
 from agent_logger.recording.run.recording import RunRecording
+
+if TYPE_CHECKING:
+    from agent_logger.model.session import Turn
+
+Stamp = tuple[int, int, int]
 
 
 class SessionFiles:
@@ -17,25 +36,97 @@ class SessionFiles:
     def __init__(self, agent: Agent, cwd: Path) -> None:
         self._agent = agent
         # None: the agent does not name folders by project.
-        self._folders: tuple[str, ...] | None = (
-            module(agent.naming).project_folders(cwd) if agent.naming else None
-        )
-        self._since = CLOCK.wall() - 1  # file systems round
+        self._folders: tuple[str, ...] | None = module(agent.naming).project_folders(cwd) if agent.naming else None
+        self._began = CLOCK.wall()
+        self._since = self._began - 1  # file systems round
+        # Without it, the file of a run that ended a moment ago would count as changed by this one.
+        self._before = {path: _stamp(path) for path in self._project_files()}
 
     def note(self, recording: RunRecording) -> None:
-        """Record the paths of the changed files. If only one file changed and its name is an id, record that id as the
-        session's."""
+        """Record the paths of the changed files, and the id of the session if one of them is likely its file."""
         paths = self.changed()
-        for path in paths:
-            fact = {"type": "system", "subtype": "session_file", "path": str(path)}
-            if self._folders and len(paths) == 1 and is_id(path.stem):
-                fact["session_id"] = path.stem
-            recording.note(encode(fact))
+        files, reason = self._likely_files(paths, recording.prompts)
+        # Two runs that end at the same time must not take the same file.
+        with platform.exclusive_in(recording.folder) if recording.folder else nullcontext():
+            if len(paths) > 1:  # one of several may be all that can be read of them now, and another run's
+                free = [path for path in files if not self._is_taken(path.stem, recording.folder)]
+                if len(files) > 1:
+                    reason = "not_taken" if len(free) == 1 else "same_prompt"
+                # The oldest: a run that began later cannot have written it, and finds the others free.
+                files = free[:1]
+            for path in paths:
+                fact = {"type": "system", "subtype": "session_file", "path": str(path)}
+                if path in files:
+                    fact |= {"session_id": path.stem, "matched_by": reason}
+                recording.note(encode(fact))
+
+    def has_answers(self) -> bool:
+        """Whether a changed file has an answer of a model from the time of the run."""
+        return any(map(self._turns, self.changed()))
+
+    def answers_of(self, session_id: str) -> frozenset[str]:
+        """Return the vendor's ids of the answers that a session has got in the time of the run; none if its file does
+        not have them."""
+        if self._agent.response_ids != "vendor":
+            return frozenset()
+        turns = (turn for path in self.changed() for turn in self._turns(path, session_id))
+        return frozenset(turn.message_id for turn in turns if turn.message_id)
+
+    def _turns(self, path: Path, session_id: str | None = None) -> "list[Turn]":
+        """Return the turns of the file from the time of the run; none if it is of another session."""
+        from agent_logger.logs.reader import read_session
+
+        try:
+            session = read_session(path)
+        except (AgentLoggerError, OSError):
+            return []
+        if session_id not in (None, session.id):
+            return []
+        billed = (turn for turn in session.turns if turn.is_billed)
+        return [turn for turn in billed if turn.ended and turn.ended.timestamp() >= self._began]
 
     def changed(self) -> list[Path]:
-        paths = [path for path in agent_files(self._agent) if self._is_of_this_folder(path)]
-        changed = [path for path in paths if platform.modified_at(path) >= self._since]
+        if self._folders is None:
+            changed = [path for path in agent_files(self._agent) if platform.modified_at(path) >= self._since]
+        else:
+            changed = [path for path in self._project_files() if _stamp(path) != self._before.get(path)]
         return sorted(changed, key=platform.modified_at)
 
-    def _is_of_this_folder(self, path: Path) -> bool:
-        return self._folders is None or path.parent.name in self._folders
+    def _project_files(self) -> list[Path]:
+        location = self._agent.location
+        if not self._folders or location is None:
+            return []
+        globs = [glob.replace("*", escape(name), 1) for glob in location.globs for name in self._folders]
+        return main_files(structs.replace(location, globs=tuple(globs)), agent_folders(location))
+
+    def _likely_files(self, paths: list[Path], prompts: list[str]) -> tuple[list[Path], str]:
+        """Return the files that may be of this run, and by what; several if their runs had the same prompt."""
+        elsewhere = running_sessions() if paths else frozenset()
+        files = [path for path in paths if self._folders and is_id(path.stem) and path.stem not in elsewhere]
+        if len(files) > 1:
+            return [path for path in files if _has_prompt(path, prompts)], "prompt"
+        return files, "only_file"
+
+    def _is_taken(self, session_id: str, folder: Path | None) -> bool:
+        """Whether another run has given the name of this session to its log since this one began."""
+        logs = folder.glob(f"*_{escape(safe_name(session_id[:8]))}*") if folder else ()
+        return any(platform.modified_at(log) >= self._since for log in logs)
+
+
+def _stamp(path: Path) -> Stamp | None:
+    try:
+        stat = os.stat(path)
+    except OSError:
+        return None
+    return stat.st_ino, stat.st_size, stat.st_mtime_ns
+
+
+def _has_prompt(path: Path, prompts: list[str]) -> bool:
+    from agent_logger.logs.reader import read_session  # seldom, and it takes its time
+
+    try:
+        exchanges = read_session(path).exchanges
+    except (AgentLoggerError, OSError):
+        return False
+    inputs = {exchange.user_input.strip() for exchange in exchanges if exchange.user_input}
+    return any(prompt.strip() in inputs for prompt in prompts)

@@ -102,12 +102,12 @@ def run_adapter_conformance(
     lines = _lines(path)
     for line in lines:
         assert not isinstance(line, _MessageLine) or line.session == result.session_id, (
-            f"{line} is of another session"
+            f"{line} belongs to another session"
         )
     _check_chain(lines)
     _check_tools(lines, path)
     session = read_session(path)
-    assert session.usage == usage, f"the file counts {session.usage}, the endpoint {usage}"
+    assert session.usage == usage, f"the file has usage {session.usage}, the endpoint {usage}"
     texts = [block.text for turn in session.turns[-1:] for block in turn.blocks if block.kind == "text"]
     assert result.result == (texts[-1] if texts else ""), "the result is not the last text of the model"
     return session
@@ -121,7 +121,7 @@ def _read(data: str | bytes | msgspec.Raw, kind: type[T], what: str) -> T:
 
 
 def _result(output: str | bytes) -> _Result:
-    printed = _read(output, list[msgspec.Raw], "what is printed is not an array")
+    printed = _read(output, list[msgspec.Raw], "the output is not a JSON array")
     types = [_read(raw, _Head, "a message has no type").type for raw in printed]
     assert types.count("result") == 1 and types[-1] == "result", "the array does not end with its one result"
     return _read(printed[-1], _Result, "the result")
@@ -134,7 +134,7 @@ def _file(config_dir: Path, cwd: Path, session_id: str) -> Path:
     path = config_dir / "projects" / project_folders(cwd)[0] / f"{session_id}.jsonl"
     assert path.is_file() and not path.is_symlink(), f"there is no session in {path}"
     report = verify_file(path)
-    assert not report.damage and not report.torn_bytes, f"{path} cannot be read whole: {report}"
+    assert not report.damage and not report.torn_bytes, f"{path} has damage: {report}"
     return path
 
 
@@ -145,17 +145,16 @@ def _lines(path: Path) -> list[_Line]:
         assert b'"type":"' in line, f"a line is not compact JSON with a type: {line[:80]!r}"
     types = [_read(line, _Head, "a line has no type").type for line in lines]
     return [
-        _read(line, LINES.get(kind, _Line), f"a line of type {kind!r}")
-        for line, kind in zip(lines, types, strict=True)
+        _read(line, LINES.get(kind, _Line), f"a line of type {kind!r}") for line, kind in zip(lines, types, strict=True)
     ]
 
 
 def _check_chain(lines: list[_Line]) -> None:
     uuids: set[str] = set()
     for line in lines:
-        assert line.parent is None or line.parent in uuids, f"parentUuid {line.parent!r} is no line before"
+        assert line.parent is None or line.parent in uuids, f"parentUuid {line.parent!r} is not an earlier line"
         if line.uuid is not None:
-            assert line.uuid not in uuids, f"uuid {line.uuid!r} is there twice"
+            assert line.uuid not in uuids, f"uuid {line.uuid!r} occurs twice"
             uuids.add(line.uuid)
 
 
@@ -169,10 +168,10 @@ def _check_tools(lines: list[_Line], path: Path) -> None:
                 assert block.id and block.name, "a tool call has no id or no name"
                 calls.append(block.id)
             elif block.type == "tool_result":
-                assert block.tool_use_id in calls, "a result comes before its call, or without one"
+                assert block.tool_use_id in calls, "a result comes before its call, or has no call"
                 results.append(block.tool_use_id)
-    assert sorted(calls) == sorted(results), f"calls {calls} and results {results} do not belong together"
+    assert sorted(calls) == sorted(results), f"calls {calls} and results {results} do not match"
     counted = sum(b'"type":"tool_use"' in line for line in path.read_bytes().split(b"\n"))
     assert counted == len(calls), (
-        f'grep counts {counted} lines with "type":"tool_use", there are {len(calls)} calls'
+        f'number of lines with "type":"tool_use": {counted}; number of tool calls: {len(calls)}'
     )

@@ -45,7 +45,7 @@ def assistant(text: str, **more: Any) -> Message:
 
 def _loaded(storage: SessionStorage, session_id: str) -> list[Message]:
     messages = storage.load(session_id)
-    assert messages is not None, f"{session_id!r} is not there"
+    assert messages is not None, f"{session_id!r} does not exist"
     return messages
 
 
@@ -60,9 +60,9 @@ def _says(line: Message, message: Message) -> bool:
 def _messages_come_back_in_order(storage: SessionStorage) -> None:
     messages = [user("one"), assistant("two"), user("three"), {"type": "progress", "data": {"done": 0.5}}]
     for number, message in enumerate(messages, 1):
-        assert storage.append("s", message), "a message was not taken"
-        assert len(_loaded(storage, "s")) == number, "a message is not there as soon as it is appended"
-    assert all(map(_says, _loaded(storage, "s"), messages)), "what was appended does not come back as it was"
+        assert storage.append("s", message), "a message was not accepted"
+        assert len(_loaded(storage, "s")) == number, "a message cannot be read as soon as it is appended"
+    assert all(map(_says, _loaded(storage, "s"), messages)), "an appended message was read back changed"
 
 
 def _whatever_is_in_a_message_comes_back(storage: SessionStorage) -> None:
@@ -76,7 +76,7 @@ def _whatever_is_in_a_message_comes_back(storage: SessionStorage) -> None:
     ours = {"type": "session_header", "v": 1, "id": "another"}
     for message in (odd, ours):
         storage.append("s", message)
-    assert all(map(_says, _loaded(storage, "s"), (odd, ours))), "an odd message does not come back as it was"
+    assert all(map(_says, _loaded(storage, "s"), (odd, ours))), "an unusual message was read back changed"
 
 
 def _long_results_come_back_whole(storage: SessionStorage) -> None:
@@ -90,13 +90,13 @@ def _long_results_come_back_whole(storage: SessionStorage) -> None:
     ]
     for message in messages:
         storage.append("s", message)
-    assert all(map(_says, _loaded(storage, "s"), messages)), "a long result does not come back whole"
+    assert all(map(_says, _loaded(storage, "s"), messages)), "a long result was not read back whole"
 
 
 def _a_session_that_is_not_known_is_none(storage: SessionStorage) -> None:
-    assert storage.load("s") is None, "a session that never was is not None"
+    assert storage.load("s") is None, "a session that does not exist is not None"
     storage.append("s", user("one"))
-    assert storage.load("t") is None, "a session that never was is not None"
+    assert storage.load("t") is None, "a session that does not exist is not None"
 
 
 def _what_was_given_and_got_is_nobody_else_s(storage: SessionStorage) -> None:
@@ -116,18 +116,16 @@ def _messages_are_a_chain(storage: SessionStorage) -> None:
     lines = _loaded(storage, "s")
     ids = [line["uuid"] for line in lines]
     assert len(set(ids)) == 3, "two messages have one uuid"
-    assert [line["parentUuid"] for line in lines] == [None, *ids[:2]], "parentUuid is not the message before"
+    assert [line["parentUuid"] for line in lines] == [None, *ids[:2]], "parentUuid is not the previous message"
 
 
 def _each_says_where_and_when(storage: SessionStorage) -> None:
     storage.append("s", user("one"))
     line = _loaded(storage, "s")[0]
     assert line["sessionId"] == "s", "sessionId is not the session's"
-    assert line["timestamp"].endswith("Z") and line["timestamp"][10] == "T", (
-        "timestamp is not ISO 8601 in UTC"
-    )
+    assert line["timestamp"].endswith("Z") and line["timestamp"][10] == "T", "timestamp is not ISO 8601 in UTC"
     for name in ("cwd", "version", "permissionMode", "userType"):
-        assert isinstance(line.get(name), str) and line[name], f"a message does not say its {name}"
+        assert isinstance(line.get(name), str) and line[name], f"a message has no {name}"
 
 
 def _what_a_message_says_itself_stands(storage: SessionStorage) -> None:
@@ -142,9 +140,9 @@ def _what_a_message_says_itself_stands(storage: SessionStorage) -> None:
     storage.append("s", user("two", **given, permissionMode="plan", sessionId="s"))
     storage.append("s", user("three"))
     _, second, third = _loaded(storage, "s")
-    assert _says(second, given), "what a message says itself was changed"
-    assert third["parentUuid"] == "u9", "parentUuid is not the message before"
-    assert third["permissionMode"] == "plan", "permissionMode does not hold on"
+    assert _says(second, given), "a field that the message had was changed"
+    assert third["parentUuid"] == "u9", "parentUuid is not the previous message"
+    assert third["permissionMode"] == "plan", "permissionMode does not carry over"
 
 
 def _a_response_says_what_it_took(storage: SessionStorage) -> None:
@@ -161,13 +159,13 @@ def _a_message_of_another_session_is_refused(storage: SessionStorage) -> None:
             storage.append("s", message)
         except ValueError:
             continue
-        raise AssertionError(f"{message!r} was taken")
-    assert not storage.load("s"), "what was refused was kept"
+        raise AssertionError(f"{message!r} was accepted")
+    assert not storage.load("s"), "a refused message was stored"
     try:
         storage.append("\ud800", user("one"))
     except ValueError:
         return
-    raise AssertionError("half a character was taken for an id")
+    raise AssertionError("half a character was accepted as an id")
 
 
 # ---------------------------------------------------------------- list and delete
@@ -180,30 +178,26 @@ def _sessions_are_listed(storage: SessionStorage) -> None:
     storage.append("b", user("Another"))
     storage.append("b", {"type": "ai-title", "aiTitle": "A title"})
     newest, oldest = storage.list()
-    assert (newest.id, oldest.id) == ("b", "a"), "the session last written to is not the first of the list"
-    assert (oldest.first_prompt, oldest.message_count) == ("The first prompt", 2), (
-        "the list does not tell of a session"
-    )
-    assert newest.summary == "A title", "the list does not tell the title"
+    assert (newest.id, oldest.id) == ("b", "a"), "the list does not begin with the session last written to"
+    assert (oldest.first_prompt, oldest.message_count) == ("The first prompt", 2), "a session is missing from the list"
+    assert newest.summary == "A title", "the list has no title"
     assert oldest.created <= oldest.modified <= newest.modified, "the times of a list are wrong"
 
 
 def _a_list_is_of_a_project(storage: SessionStorage) -> None:
     storage.append("a", user("one"))
     project = storage.list()[0].project_path
-    assert project, "the list does not tell the project"
-    assert [session.id for session in storage.list(project)] == ["a"], (
-        "a session is not listed with its project"
-    )
+    assert project, "the list has no project"
+    assert [session.id for session in storage.list(project)] == ["a"], "a session is not listed with its project"
     assert storage.list(Path(project) / "elsewhere") == [], "a session is listed with another project"
 
 
 def _a_list_follows_what_is_appended_and_deleted(storage: SessionStorage) -> None:
     for number in range(1, 4):
         storage.append("a", user("one"))
-        assert [session.message_count for session in storage.list()] == [number], "the list is behind"
+        assert [session.message_count for session in storage.list()] == [number], "the list is not up to date"
     storage.delete("a")
-    assert storage.list() == [], "a session that was deleted is listed"
+    assert storage.list() == [], "a deleted session is listed"
 
 
 def _delete_removes_one_session(storage: SessionStorage) -> None:
@@ -211,11 +205,11 @@ def _delete_removes_one_session(storage: SessionStorage) -> None:
     for session_id in ("a", "b"):
         storage.append(session_id, user(session_id))
     storage.delete("a")
-    assert storage.load("a") is None, "a session that was deleted is still there"
-    assert len(_loaded(storage, "b")) == 1, "another session was deleted, too"
+    assert storage.load("a") is None, "a deleted session still exists"
+    assert len(_loaded(storage, "b")) == 1, "another session was also deleted"
     storage.append("a", user("again"))
     (line,) = _loaded(storage, "a")
-    assert line["parentUuid"] is None, "a session that was deleted did not begin anew"
+    assert line["parentUuid"] is None, "a deleted session did not start empty"
 
 
 def _any_text_can_be_an_id(storage: SessionStorage) -> None:
@@ -224,12 +218,10 @@ def _any_text_can_be_an_id(storage: SessionStorage) -> None:
     for session_id in HOSTILE:
         (line,) = _loaded(storage, session_id)
         assert line["message"]["content"] == repr(session_id), f"{session_id!r} is another session"
-    assert sorted(session.id for session in storage.list()) == sorted(HOSTILE), "ids are listed as others"
+    assert sorted(session.id for session in storage.list()) == sorted(HOSTILE), "ids are listed differently"
     for session_id in HOSTILE[::2]:
         storage.delete(session_id)
-    assert sorted(session.id for session in storage.list()) == sorted(HOSTILE[1::2]), (
-        "another session was deleted"
-    )
+    assert sorted(session.id for session in storage.list()) == sorted(HOSTILE[1::2]), "another session was deleted"
 
 
 CONTRACTS = (

@@ -56,11 +56,7 @@ def _runs(text: str) -> Iterator[tuple[Look, str]]:
 
 def _span(look: Look, text: str) -> Markup:
     markup = escape(printable(text, lines=True))
-    return (
-        Markup('<span class="{}">{}</span>').format(look.classes, markup)
-        if markup and look.classes
-        else markup
-    )
+    return Markup('<span class="{}">{}</span>').format(look.classes, markup) if markup and look.classes else markup
 
 
 def apply_codes(look: Look, codes: str) -> Look:

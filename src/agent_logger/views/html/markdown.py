@@ -6,20 +6,20 @@ reads, so a link stands in their place.
 
 from collections.abc import Iterable, Iterator
 from functools import cache
-from urllib.parse import urlsplit
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup
 
 from agent_logger.views.html.code import code_lines
+from agent_logger.views.markdown import is_safe_link
 from agent_logger.views.printable import printable
 
-LONGEST = 100_000  # characters; beyond it a text is shown as it is, for this takes seconds for a hostile one
-SCHEMES = ("http", "https", "mailto")
+# Characters; a longer text is shown as it is, because a hostile one would take seconds.
+LONGEST = 100_000
 REL = "noopener noreferrer nofollow"
 LOWEST_HEADING = 6
-SHIFT = 3  # levels of headings that the page itself has
+SHIFT = 3  # levels of headings that the page itself uses
 
 
 def prose_html(text: str) -> Markup:
@@ -29,19 +29,12 @@ def prose_html(text: str) -> Markup:
     markdown = _markdown()
     tokens = markdown.parse(text)
     for token in tokens:
-        token.attrs.pop("style", None)  # of a table's cells; a page that forbids such would complain
+        token.attrs.pop("style", None)  # styles of table cells, which the page's policy forbids
         if token.type in ("heading_open", "heading_close"):
             token.tag = f"h{min(LOWEST_HEADING, int(token.tag[1:]) + SHIFT)}"
         if token.children:
             token.children = list(_harmless(token.children))
     return Markup(markdown.renderer.render(tokens, markdown.options, {}))
-
-
-def is_safe_link(url: str) -> bool:
-    try:
-        return urlsplit(url).scheme in SCHEMES
-    except ValueError:
-        return False
 
 
 @cache
@@ -67,9 +60,7 @@ def _harmless(tokens: Iterable[Token]) -> Iterator[Token]:
             yield _link(token.attrs.get("href"))
         elif token.type == "image":
             text = Token("text", "", 0, content=f"[{token.content or 'picture'}]")
-            yield from (
-                [text] if links else [_link(token.attrs.get("src")), text, Token("link_close", "a", -1)]
-            )
+            yield from ([text] if links else [_link(token.attrs.get("src")), text, Token("link_close", "a", -1)])
         else:
             yield token
 

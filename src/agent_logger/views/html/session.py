@@ -11,13 +11,14 @@ from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
 from agent_logger.catalog.ledger.metrics import exchange_total, metrics_of
+from agent_logger.model.plurals import pluralize
 from agent_logger.model.redaction.redactor import hidden
 from agent_logger.model.session import Session, ToolCall
 from agent_logger.views.facts import facts_of
-from agent_logger.views.figures import call_seconds, moment, money, seconds_text, tokens, turn_figures
+from agent_logger.views.figures import between, moment, money, seconds_text, tokens, turn_figures
 from agent_logger.views.html.pieces import html_of
 from agent_logger.views.outline import Part, Thought, ToolUse, chapters, side_turns
-from agent_logger.views.pieces import Piece, Prose
+from agent_logger.views.pieces import Prose
 from agent_logger.views.printable import printable
 
 FIRST_LINE = 100  # characters of a text that stands for the whole
@@ -34,9 +35,7 @@ def session_html(session: Session) -> Iterator[str]:
         policy=_policy(style),
         style=Markup(style),
         facts=facts_of(session, metrics_of(session)),
-        contents=[
-            (exchange.number, hidden(exchange.user_input or "(no input)")) for exchange in session.exchanges
-        ],
+        contents=[(exchange.number, hidden(exchange.user_input or "(no input)")) for exchange in session.exchanges],
         chapters=((chapter, exchange_total(session, chapter.exchange)) for chapter in chapters(session)),
         side_turns=side_turns(session),
         witnesses=", ".join(sorted(session.witnesses)) or "its log",
@@ -45,9 +44,7 @@ def session_html(session: Session) -> Iterator[str]:
 
 def _policy(style: str) -> str:
     digest = b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    return (
-        f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
-    )
+    return f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
 
 
 @cache
@@ -66,11 +63,12 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     templates.filters.update(
-        first_line=_first_line,
+        first_line=lambda text: printable(shorten(text, FIRST_LINE, placeholder=" ...")) or "(nothing)",
         moment=moment,
         money=money,
         piece_html=html_of,
-        prose=_prose,
+        pluralize=pluralize,
+        prose=lambda text: html_of(Prose(text)),
         tokens=tokens,
         call_duration=_call_duration,
         turn_figures=turn_figures,
@@ -78,23 +76,14 @@ def environment() -> Environment:
     )
     templates.tests.update(
         open=_is_open,
-        thought=_is_thought,
-        tool_use=_is_tool_use,
+        thought=lambda part: isinstance(part, Thought),
+        tool_use=lambda part: isinstance(part, ToolUse),
     )
     return templates
 
 
-def _prose(text: str) -> Markup:
-    piece: Piece = Prose(text)
-    return html_of(piece)
-
-
-def _first_line(text: str) -> str:
-    return printable(shorten(text, FIRST_LINE, placeholder=" ...")) or "(nothing)"
-
-
 def _call_duration(call: ToolCall) -> str:
-    seconds = call_seconds(call)
+    seconds = between(call.started, call.ended)
     return "" if seconds is None else seconds_text(seconds)
 
 
@@ -102,11 +91,3 @@ def _is_open(part: Part) -> bool:
     return isinstance(part, ToolUse) and (
         part.view.is_error or part.call.kind in OPEN_KINDS or (part.call.name or "").lower() in OPEN_TOOLS
     )
-
-
-def _is_thought(part: Part) -> bool:
-    return isinstance(part, Thought)
-
-
-def _is_tool_use(part: Part) -> bool:
-    return isinstance(part, ToolUse)

@@ -2,8 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from functools import singledispatch
-from typing import Any
 
 from agent_logger.views.figures import bytes_text
 from agent_logger.views.pieces import (
@@ -28,87 +26,49 @@ from agent_logger.views.terminal.rows import Segment, Style
 _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]{0,2048}(?:\x07|\x1b\\)")
 
 
-def piece_lines(piece: Piece) -> Iterator[Segment]:
-    """The lines of a piece, neither folded nor cut."""
-    return _lines(piece)
-
-
-@singledispatch
-def _lines(piece: Any) -> Iterator[Segment]:
-    raise TypeError(f"not a piece: {piece!r}")
-
-
-@_lines.register
-def _(piece: Prose) -> Iterator[Segment]:
-    yield from _text(piece.text)
-
-
-@_lines.register
-def _(piece: Code) -> Iterator[Segment]:
-    lines = piece.text.rstrip("\n").split("\n")
-    if piece.first_line is None:
-        yield from ((line, "") for line in lines)
-        return
-    digits = len(str(piece.first_line + len(lines)))
-    yield from ((f"{number:>{digits}} {line}", "") for number, line in enumerate(lines, piece.first_line))
-
-
-@_lines.register
-def _(piece: OutputPiece) -> Iterator[Segment]:
-    yield from _text(piece.text, "failed" if piece.is_error else "")
-
-
-@_lines.register
-def _(piece: Terminal) -> Iterator[Segment]:
-    lines = piece.command.rstrip().split("\n") if piece.command else []
-    yield from ((f"{'  ' if number else '$ '}{line}", "strong") for number, line in enumerate(lines))
-    if piece.output:
-        yield from _text(piece.output)
-
-
 _STYLES: dict[Sign, Style] = {"+": "added", "-": "removed", "@": "quiet", " ": ""}
 _STARTS: dict[Sign, str] = {"+": "+ ", "-": "- ", "@": "@@ ", " ": "  "}
-
-
-@_lines.register
-def _(piece: Diff) -> Iterator[Segment]:
-    if piece.note:
-        yield f"{piece.path} {piece.note}", "quiet"
-    yield from ((_STARTS[line.sign] + line.text, _STYLES[line.sign]) for line in piece.lines)
-
-
-@_lines.register
-def _(piece: Matches) -> Iterator[Segment]:
-    yield from ((f"{match.path}:{match.line}:{match.text}", "") for match in piece.matches)
-
-
-@_lines.register
-def _(piece: FileList) -> Iterator[Segment]:
-    yield from ((path, "") for path in piece.paths)
-
-
 _MARKS = {"open": "[ ]", "doing": "[>]", "done": "[x]"}
 
 
-@_lines.register
-def _(piece: Checklist) -> Iterator[Segment]:
-    for item in piece.items:
-        yield f"{_MARKS[item.progress]} {item.text}", "quiet" if item.progress == "done" else ""
+def piece_lines(piece: Piece) -> Iterator[Segment]:
+    """The lines of a piece, neither folded nor cut."""
+    match piece:
+        case Prose(text):
+            yield from _text(text)
+        case Code():
+            yield from ((line, "") for line in _code_lines(piece))
+        case OutputPiece(text, is_error):
+            yield from _text(text, "failed" if is_error else "")
+        case Terminal(command, output):
+            lines = command.rstrip().split("\n") if command else []
+            yield from ((f"{'  ' if number else '$ '}{line}", "strong") for number, line in enumerate(lines))
+            yield from _text(output) if output else ()
+        case Diff():
+            if piece.note:
+                yield f"{piece.path} {piece.note}", "quiet"
+            yield from ((_STARTS[line.sign] + line.text, _STYLES[line.sign]) for line in piece.lines)
+        case Matches(matches):
+            yield from ((f"{match.path}:{match.line}:{match.text}", "") for match in matches)
+        case FileList(paths):
+            yield from ((path, "") for path in paths)
+        case Checklist(items):
+            for item in items:
+                yield f"{_MARKS[item.progress]} {item.text}", "quiet" if item.progress == "done" else ""
+        case Link(url):
+            yield url, ""
+        case Json(value):
+            yield from _text(json_text(value))
+        case Picture(media_type, data):
+            yield f"({media_type}, {bytes_text(len(data) * 3 // 4)})", "quiet"
 
 
-@_lines.register
-def _(piece: Link) -> Iterator[Segment]:
-    yield piece.url, ""
-
-
-@_lines.register
-def _(piece: Json) -> Iterator[Segment]:
-    yield from _text(json_text(piece.value))
-
-
-@_lines.register
-def _(piece: Picture) -> Iterator[Segment]:
-    yield f"({piece.media_type}, {bytes_text(len(piece.data) * 3 // 4)})", "quiet"
+def _code_lines(code: Code) -> list[str]:
+    lines = code.text.rstrip("\n").split("\n")
+    if code.first_line is None:
+        return lines
+    digits = len(str(code.first_line + len(lines)))
+    return [f"{number:>{digits}} {line}" for number, line in enumerate(lines, code.first_line)]
 
 
 def _text(text: str, style: Style = "") -> Iterator[Segment]:

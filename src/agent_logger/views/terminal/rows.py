@@ -19,9 +19,10 @@ Style = Literal["", "quiet", "strong", "person", "failed", "added", "removed"]
 Segment = tuple[str, Style]
 
 LEFT = 6  # columns for the number
-BAR = "│ "  # for each agent that a row is inside of
-SMALLEST = 20  # columns of text, however deep it stands
-BATCH = 100  # rows printed at once: the first are seen soon, and a long session is not written row by row
+BAR = "│ "  # for each agent that a row is nested in
+SMALLEST = 20  # columns of text, however deeply nested
+# Rows printed at once: the first appear soon, and a long session is not written row by row.
+BATCH = 100
 
 _LOOKS: dict[Style, dict[str, Any]] = {
     "quiet": {"dim": True},
@@ -85,12 +86,12 @@ def _line(row: TextRow, columns: int, *, coloured: bool) -> str:
 # ---------------------------------------------------------------- fitting
 
 
-def fitted(text: str, columns: int) -> str:
+def fit(text: str, columns: int) -> str:
     """The text as one line, cut where it does not fit."""
     return cut(printable(text.expandtabs(4)), columns)
 
 
-def folded(text: str, columns: int) -> Iterator[str]:
+def fold(text: str, columns: int) -> Iterator[str]:
     """The lines of a text, folded at words; indentation stays. Of several empty lines, one is kept."""
     empty = True
     for line in printable(text, lines=True).expandtabs(4).rstrip(" \n").split("\n"):

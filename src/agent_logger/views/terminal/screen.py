@@ -7,7 +7,8 @@ from datetime import datetime
 
 from agent_logger.config import variable
 
-PLAIN_COLUMNS = 80  # where there is no terminal
+PLAIN_COLUMNS = 80  # without a terminal
+PLAIN_LINES = 24
 
 
 def is_terminal() -> bool:
@@ -25,6 +26,14 @@ def columns() -> int:
         return PLAIN_COLUMNS
 
 
+def lines() -> int:
+    """The height of the terminal."""
+    try:
+        return os.get_terminal_size(1).lines or PLAIN_LINES
+    except OSError:
+        return PLAIN_LINES
+
+
 NARROW = {ord("…"): None, ord("└"): None}
 
 
@@ -37,10 +46,11 @@ def width(text: str) -> int:
     return cell_len(text)
 
 
-_LOG_NAME = re.compile(r"(\d{8}[-_]\d{6})[-_]")  # less of it tells nothing
+_LOG_NAME = re.compile(r"(\d{8}[-_]\d{6})[-_]")  # fewer characters say nothing
 
 
-_TIMED = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}(?=-7)|ses_[0-9a-f]{12}")  # ids that begin with the millisecond
+# Ids that begin with the time in milliseconds.
+_TIMED = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}(?=-7)|ses_[0-9a-f]{12}")
 
 
 def date_of_log(session: str) -> str:

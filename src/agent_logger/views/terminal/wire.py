@@ -6,13 +6,15 @@ import msgspec
 
 from agent_logger.catalog.joining.calls import CallDetail, WireCall
 from agent_logger.logs.wire_log.answers import body_of
-from agent_logger.logs.wire_log.requests import Changes, RequestView, SentMessage
-from agent_logger.model.records import Headers, Request, Response
+from agent_logger.logs.wire_log.requests import Changes, RequestView
+from agent_logger.model.plurals import pluralize
+from agent_logger.model.records import Headers, Response
 from agent_logger.model.redaction.redactor import hidden, hidden_header
-from agent_logger.model.session import SIDE, Block
-from agent_logger.views.figures import bytes_text, counted, seconds_text, tokens
-from agent_logger.views.pieces import json_text
-from agent_logger.views.terminal.rows import Style, TextRow, folded, room
+from agent_logger.model.session import SIDE
+from agent_logger.views.figures import bytes_text, seconds_text, tokens
+from agent_logger.views.request_diff import RequestDiff, message_text
+from agent_logger.views.terminal.pieces import piece_lines
+from agent_logger.views.terminal.rows import Style, TextRow, fold, room
 
 
 class WireText:
@@ -20,33 +22,44 @@ class WireText:
         self._columns = columns
 
     def rows(self, calls: Sequence[CallDetail]) -> Iterator[TextRow]:
-        """The call that produced the turn, in full; failed attempts and calls beside it, in a line each."""
-        own = [call for call in calls if call.call.thread != SIDE and call.call.complete]
-        newest = own[-1] if own else calls[-1]
+        """The call that produced the turn, in full; failed attempts and side calls, in a line each."""
+        newest = own_call(calls)
         for call in calls:
             yield from self._text(_call_summary(call.call), "strong" if call is newest else "")
         yield from self._request(newest)
         if newest.response:
             yield from self._response(newest.call, newest.response)
 
+    def diff_rows(self, before: CallDetail, after: CallDetail, diff: RequestDiff) -> Iterator[TextRow]:
+        """What differs between the requests of two calls."""
+        yield from self._text(f"- {_call_summary(before.call)}", "removed")
+        yield from self._text(f"+ {_call_summary(after.call)}", "added")
+        for piece in diff.diffs:
+            yield TextRow()
+            for text, style in piece_lines(piece):
+                yield from self._text(text, style)
+        yield TextRow()
+        unchanged = pluralize(diff.unchanged_messages, "message")
+        yield from self._text(f"{unchanged} unchanged" if diff.diffs else f"no difference, {unchanged} unchanged")
+
     def _request(self, detail: CallDetail) -> Iterator[TextRow]:
         yield from self._section(f"{detail.request.method} {detail.request.path}")
         yield from self._headers(detail.request.headers)
         if detail.request_view is None:
-            yield from self._text(body_text(detail.request))
+            yield from self._text(body_of(detail.request).decode("utf-8", "replace"))
             return
         if detail.request_view.system:
             yield from self._section(f"System prompt, {bytes_text(len(detail.request_view.system.encode()))}")
             yield from self._text(detail.request_view.system)
         if detail.request_view.tools:
-            yield from self._section(f"{counted(len(detail.request_view.tools), 'tool')}")
+            yield from self._section(pluralize(len(detail.request_view.tools), "tool"))
             yield from self._text(", ".join(detail.request_view.tools))
         yield from self._messages(detail.request_view, detail.changes)
 
     def _messages(self, request: RequestView, changes: Changes | None) -> Iterator[TextRow]:
         """The messages that are new since the previous call; all of them, if it was the first."""
         new = request.messages if changes is None else changes.messages
-        head = counted(len(request.messages), "message")
+        head = pluralize(len(request.messages), "message")
         if changes is not None:
             head += f", {len(new)} of them new since call {changes.since[:13]}"
         yield from self._section(head)
@@ -57,8 +70,8 @@ class WireText:
             yield from self._text(message_text(message))
 
     def _response(self, call: WireCall, response: Response) -> Iterator[TextRow]:
-        status = f"{response.status or 'no answer'} {response.status_text or ''}".strip()
-        yield from self._section(status + ("" if call.complete is not False else f", cut: {response.reason}"))
+        status = f"{response.status or 'no response'} {response.status_text or ''}".strip()
+        yield from self._section(status + ("" if call.complete is not False else f", cut off: {response.reason}"))
         yield from self._headers(response.headers or {})
         yield TextRow()
         yield from self._text(answer_text(response))
@@ -73,16 +86,22 @@ class WireText:
                 yield from self._text(f"{name}: {hidden_header(name, text)}", "quiet")
 
     def _text(self, text: str, style: Style = "") -> Iterator[TextRow]:
-        return (TextRow.of(line, style) for line in folded(hidden(text), room(self._columns, 0)))
+        return (TextRow.of(line, style) for line in fold(hidden(text), room(self._columns, 0)))
+
+
+def own_call(calls: Sequence[CallDetail]) -> CallDetail:
+    """The call that produced a turn, among those that were made for it."""
+    own = [call for call in calls if call.call.thread != SIDE and call.call.complete]
+    return own[-1] if own else calls[-1]
 
 
 def _call_summary(call: WireCall) -> str:
     times = [
         "" if call.ttfb_ms is None else f"first byte {seconds_text(call.ttfb_ms / 1000)}",
-        "" if call.total_ms is None else f"whole {seconds_text(call.total_ms / 1000)}",
+        "" if call.total_ms is None else f"total {seconds_text(call.total_ms / 1000)}",
     ]
     sizes = f"{bytes_text(call.request_bytes or 0)} up, {bytes_text(call.response_bytes or 0)} down"
-    parts = [call.call[:13], call.kind or call.thread, str(call.status or "no answer"), *times, sizes]
+    parts = [call.call[:13], call.kind or call.thread, str(call.status or "no response"), *times, sizes]
     parts += [f"retry of call {call.retry_of}"] if call.retry_of else []
     parts += [tokens(call.usage)] if call.usage else []
     return " · ".join(filter(None, parts))
@@ -91,11 +110,11 @@ def _call_summary(call: WireCall) -> str:
 def _change_texts(changes: Changes) -> Iterator[str]:
     """Changes that a reader would not expect."""
     if changes.dropped:
-        yield f"{counted(changes.dropped, 'message')} of the call before gone"
+        yield f"{pluralize(changes.dropped, 'message')} of the previous call removed"
     if changes.model:
-        yield f"the model was {changes.model.before}"
+        yield f"the model changed from {changes.model.before}"
     if changes.system:
-        yield "the system prompt is another"
+        yield "the system prompt changed"
     for word, names in (
         ("added", changes.tools_added),
         ("removed", changes.tools_removed),
@@ -105,22 +124,8 @@ def _change_texts(changes: Changes) -> Iterator[str]:
             yield f"tools {word}: {', '.join(names)}"
 
 
-def message_text(message: SentMessage) -> str:
-    return "\n".join(filter(None, map(_block_text, message.blocks)))
-
-
-def _block_text(block: Block) -> str:
-    if block.kind == "tool_use":
-        return f"{block.name} {json_text(block.input)}"
-    return block.text or (json_text(block.raw) if block.raw is not None else "")
-
-
-def body_text(record: Request | Response) -> str:
-    return body_of(record).decode("utf-8", "replace")
-
-
 def answer_text(response: Response) -> str:
-    """The reassembled answer if it is a model's; otherwise the body as it came."""
+    """The reassembled answer if it is a model's; otherwise the body as received."""
     if isinstance(response.message, msgspec.Raw):
         return msgspec.json.format(bytes(response.message), indent=2).decode("utf-8", "replace")
-    return body_text(response)
+    return body_of(response).decode("utf-8", "replace")

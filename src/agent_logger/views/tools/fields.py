@@ -18,9 +18,7 @@ class Fields:
 
     def number(self, *names: str) -> int | None:
         values = (self._fields.get(name) for name in names)
-        return next(
-            (number for number in values if isinstance(number, int) and not isinstance(number, bool)), None
-        )
+        return next((number for number in values if isinstance(number, int) and not isinstance(number, bool)), None)
 
     def texts(self, *names: str) -> list[str]:
         return [value for value in self._list(names) if isinstance(value, str)]

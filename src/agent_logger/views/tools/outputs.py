@@ -64,7 +64,7 @@ def file_pieces(result: str, language: str | None) -> tuple[Piece, ...]:
     if not numbered:
         return (Code(result, language),) if result else ()
     code = Code("\n".join(match[2] for match in numbered), language, int(numbered[0][1]))
-    rest = "\n".join(lines[len(numbered) :]).strip("\n")  # a reminder of the client's, behind the file
+    rest = "\n".join(lines[len(numbered) :]).strip("\n")  # a reminder that the client adds after the file
     return (code, OutputPiece(rest)) if rest else (code,)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from agent_logger.model.plurals import pluralize
 from agent_logger.model.session import ToolCall
 from agent_logger.views.diffs import BEGIN, diff_of, patch_diffs
 from agent_logger.views.hide import hidden_call
@@ -77,7 +78,7 @@ def _read(call: _Call) -> Rendering | None:
         return None
     first, count = call.fields.number("offset"), call.fields.number("limit")
     lines = f" from line {first}" if first else ""
-    lines += f", {count} lines" if count else ""
+    lines += f", {pluralize(count, 'line')}" if count else ""
     if call.call.is_error:
         return paths + lines, call.answer()
     return paths + lines, file_pieces(call.result, language_of(paths))
@@ -118,11 +119,7 @@ def _notebook(call: _Call) -> Rendering | None:
 
 
 def _patch(call: _Call) -> Rendering | None:
-    text = (
-        call.call.input
-        if isinstance(call.call.input, str)
-        else call.fields.text("input", "patch", "patchText")
-    )
+    text = call.call.input if isinstance(call.call.input, str) else call.fields.text("input", "patch", "patchText")
     diffs = patch_diffs(text)
     return _edit_rendering(call, diffs) if diffs else None
 
@@ -151,7 +148,7 @@ def language_of(path: str) -> str | None:
 
 def _lines(text: str) -> str:
     count = text.rstrip("\n").count("\n") + 1 if text else 0
-    return "1 line" if count == 1 else f"{count:,} lines"
+    return pluralize(count, "line")
 
 
 # ---------------------------------------------------------------- commands
@@ -173,9 +170,7 @@ def _words(argv: list[str]) -> str:
 
 
 def _background(call: _Call) -> Rendering:
-    shell = call.fields.text("bash_id", "shell_id", "task_id") or str(
-        call.fields.number("session_id", "pid") or ""
-    )
+    shell = call.fields.text("bash_id", "shell_id", "task_id") or str(call.fields.number("session_id", "pid") or "")
     typed = call.fields.text("chars")
     return f"{shell} {typed}".strip(), (terminal(typed, call.call.result, is_error=call.call.is_error),)
 
@@ -237,9 +232,7 @@ _PROGRESS: Mapping[str, Progress] = {"completed": "done", "done": "done", "in_pr
 
 def _plan(call: _Call) -> Rendering | None:
     items = tuple(
-        ChecklistItem(
-            entry.text("content", "step", "description"), _PROGRESS.get(entry.text("status"), "open")
-        )
+        ChecklistItem(entry.text("content", "step", "description"), _PROGRESS.get(entry.text("status"), "open"))
         for entry in call.fields.objects("todos", "plan")
     )
     if not items:
@@ -302,9 +295,7 @@ RENDERERS: Mapping[str, Renderer] = {
     **dict.fromkeys(("str_replace_based_edit_tool", "str_replace_editor"), _editor),
     "notebookedit": _notebook,
     **dict.fromkeys(("bash", "shell", "exec_command", "local_shell", "run_shell_command"), _shell),
-    **dict.fromkeys(
-        ("bashoutput", "killshell", "killbash", "taskoutput", "taskstop", "write_stdin"), _background
-    ),
+    **dict.fromkeys(("bashoutput", "killshell", "killbash", "taskoutput", "taskstop", "write_stdin"), _background),
     **dict.fromkeys(("grep", "grep_search", "search_file_content"), _grep),
     "glob": _glob,
     **dict.fromkeys(("ls", "list", "list_dir", "list_directory"), _list),

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, get_args
+from typing import get_args
 
 import msgspec
 from starlette.exceptions import HTTPException
@@ -14,7 +14,7 @@ from starlette.routing import Route
 from agent_logger.catalog.ledger.totals import By
 from agent_logger.logs.wire_log.answers import body_of
 from agent_logger.model.redaction.redactor import hidden_bytes
-from agent_logger.proxy.status import proxy_reports
+from agent_logger.proxy.status import ProxyReport, proxy_reports
 from agent_logger.views.lists import LedgerItem, UsageRow
 from agent_logger.views.printable import printable_json
 from agent_logger.web.api import items
@@ -27,7 +27,6 @@ from agent_logger.web.pages.session_view import SessionView
 from agent_logger.web.pages.sessions import HITS, LONGEST_QUERY
 from agent_logger.web.pages.tree import shared_turns, turns_after
 from agent_logger.web.site import site_of
-from agent_logger.web.verification import DamagedPlace
 from agent_logger.web.verification_runs import VerificationRuns
 
 V1 = "/api/v1"
@@ -61,14 +60,8 @@ def _page(items: Sequence[msgspec.Struct], query: PageQuery) -> Page:
 
 
 async def _sessions(request: Request, query: PageQuery) -> Page:
-    summaries = await site_of(request).pool.query(
-        lambda catalog: catalog.sessions(
-            query.filter(), limit=query.limit + 1, offset=query.offset, order=query.order
-        )
-    )
-    return Page(
-        [items.SessionItem.of(summary) for summary in summaries[: query.limit]], len(summaries) > query.limit
-    )
+    summaries = await site_of(request).pool.query(query.page_of)
+    return Page([items.SessionItem.of(summary) for summary in summaries[: query.limit]], len(summaries) > query.limit)
 
 
 async def _session(request: Request, _query: PageQuery) -> Page:
@@ -83,12 +76,7 @@ async def _exchanges(request: Request, query: PageQuery) -> Page:
 async def _turns(request: Request, query: PageQuery) -> Page:
     view = await session_view_of(request)
     numbers = range(len(view.turns))[query.offset :]
-    items = [_turn(view, number) for number in numbers[: query.limit]]
-    return Page(items, len(numbers) > query.limit)
-
-
-def _turn(view: SessionView, number: int) -> items.TurnItem:
-    return items.TurnItem.of(number, view.turns[number], view.cost(number))
+    return Page([items.TurnItem.of(view, number) for number in numbers[: query.limit]], len(numbers) > query.limit)
 
 
 async def _session_ledger(request: Request, query: PageQuery) -> Page:
@@ -101,9 +89,7 @@ async def _session_ledger(request: Request, query: PageQuery) -> Page:
 
 async def _ledger(request: Request, query: PageQuery) -> Page:
     rows = await site_of(request).pool.query(
-        lambda catalog: list(
-            islice(catalog.ledger(query.filter()), query.offset, query.offset + query.limit + 1)
-        )
+        lambda catalog: list(islice(catalog.ledger(query.filter()), query.offset, query.offset + query.limit + 1))
     )
     return Page([LedgerItem.of(row) for row in rows[: query.limit]], len(rows) > query.limit)
 
@@ -118,17 +104,15 @@ async def _call(request: Request, _query: PageQuery) -> Page:
     view, name = await session_view_of(request), request.path_params["call"]
     detail = await site_of(request).pool.query(lambda catalog: catalog.call(view.summary.id, name))
     if detail is None:
-        raise HTTPException(404, f"There is no call {name} in this session.")
-    call_view, changes = CallView(detail, None, None), detail.changes
+        raise HTTPException(404, f"This session has no call {name}.")
+    call_view, changes = CallView(detail), detail.changes
     body = items.CallBody(
         call=items.CallItem.of(detail.call),
         request_headers=call_view.request_headers,
         request_body=body_of(detail.request).decode("utf-8", "replace"),
         response_headers=call_view.response_headers,
         response_body=body_of(detail.response).decode("utf-8", "replace") if detail.response else None,
-        events=[
-            items.EventItem(at_ms=event.at_ms, name=event.name, data=event.data) for event in call_view.events
-        ],
+        events=[items.EventItem.like(event) for event in call_view.events],
         new_messages=len(changes.messages) if changes else None,
         kept_messages=changes.unchanged if changes else None,
     )
@@ -174,8 +158,7 @@ async def _search(request: Request, query: PageQuery) -> Page:
 
 async def _health(request: Request, query: PageQuery) -> Page:
     pool = site_of(request).pool
-    reports = await pool.run(lambda: proxy_reports(pool.home))
-    return _page([items.ProxyItem.like(report) for report in reports], query)
+    return _page(await pool.run(lambda: proxy_reports(pool.home)), query)
 
 
 async def _verification(request: Request, _query: PageQuery) -> Page:
@@ -195,39 +178,49 @@ def _verification_item(runs: VerificationRuns) -> items.CheckupItem:
         torn=last.torn if last else None,
         lost=last.lost if last else None,
         redactions=last.redactions if last else {},
-        damage=[_damage_item(place) for place in last.damage[:MOST]] if last else [],
-    )
-
-
-def _damage_item(damage: DamagedPlace) -> items.DamageItem:
-    place = damage.place
-    return items.DamageItem(
-        path=damage.path,
-        line=place.line,
-        offset=place.offset,
-        bytes=place.length,
-        reason=place.reason,
-        text=damaged_text(damage),
+        damage=[
+            items.DamageItem.like(damage.place, path=damage.path, bytes=damage.place.length, text=damaged_text(damage))
+            for damage in (last.damage[:MOST] if last else ())
+        ],
     )
 
 
 ENDPOINTS = (
-    Endpoint(
-        "/sessions", "Sessions, the one last active first", items.SessionItem, _sessions, (*TEXTS, "order")
-    ),
+    Endpoint("/sessions", "Sessions, most recently active first", items.SessionItem, _sessions, (*TEXTS, "order")),
     Endpoint("/sessions/{session_id}", "One session", items.WholeSession, _session, one=True),
-    Endpoint("/sessions/{session_id}/exchanges", "Its exchanges", items.ExchangeItem, _exchanges),
-    Endpoint("/sessions/{session_id}/turns", "Its turns, with all their blocks", items.TurnItem, _turns),
-    Endpoint("/sessions/{session_id}/ledger", "The rows behind its cost", LedgerItem, _session_ledger),
-    Endpoint("/sessions/{session_id}/calls", "Its calls, as the wire saw them", items.CallItem, _calls),
+    Endpoint("/sessions/{session_id}/exchanges", "The exchanges of a session", items.ExchangeItem, _exchanges),
+    Endpoint("/sessions/{session_id}/turns", "The turns of a session, with all blocks", items.TurnItem, _turns),
+    Endpoint(
+        "/sessions/{session_id}/ledger",
+        "The ledger rows behind the cost of a session",
+        LedgerItem,
+        _session_ledger,
+    ),
+    Endpoint(
+        "/sessions/{session_id}/calls",
+        "The calls of a session that the proxy recorded",
+        items.CallItem,
+        _calls,
+    ),
     Endpoint("/sessions/{session_id}/calls/{call}", "One call in full", items.CallBody, _call, one=True),
-    Endpoint("/sessions/{session_id}/tree", "The forks it belongs to", items.BranchItem, _tree),
-    Endpoint("/sessions/{session_id}/beside/{other}", "Where two sessions parted", items.BesideTurn, _beside),
-    Endpoint("/usage", "Tokens and cost", UsageRow, _usage, ("by", *TEXTS)),
-    Endpoint("/ledger", "The rows behind every cost", LedgerItem, _ledger, TEXTS),
-    Endpoint("/search", "Words in all sessions", items.HitItem, _search, ("q",)),
-    Endpoint("/health", "The proxies that run", items.ProxyItem, _health),
-    Endpoint("/health/checkup", "What is damaged", items.CheckupItem, _verification, one=True),
+    Endpoint("/sessions/{session_id}/tree", "The forks and sub-agents of a session", items.BranchItem, _tree),
+    Endpoint(
+        "/sessions/{session_id}/beside/{other}",
+        "Two sessions side by side, from where they differ",
+        items.BesideTurn,
+        _beside,
+    ),
+    Endpoint("/usage", "Sums of tokens and cost", UsageRow, _usage, ("by", *TEXTS)),
+    Endpoint("/ledger", "All ledger rows", LedgerItem, _ledger, TEXTS),
+    Endpoint("/search", "Full-text search in all sessions", items.HitItem, _search, ("q",)),
+    Endpoint("/health", "The running proxies", ProxyReport, _health),
+    Endpoint(
+        "/health/checkup",
+        "The last check of all files: damage and redactions",
+        items.CheckupItem,
+        _verification,
+        one=True,
+    ),
 )
 
 
@@ -246,20 +239,12 @@ def _route(endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
             name = endpoint.path.rpartition("/")[2].strip("{}")
             headers = {"Content-Disposition": f'attachment; filename="agent-logger-{name}.csv"'}
             return Response(csv_of(page.items, endpoint.item), media_type="text/csv", headers=headers)
-        answer: object = page.items[0] if endpoint.one else _answer_value(request, page, query)
-        return json_answer(answer)
+        if endpoint.one:
+            return json_answer(page.items[0])
+        more = request.url.include_query_params(offset=query.offset + query.limit)
+        return json_answer({"items": page.items, "next": f"{more.path}?{more.query}" if page.more else None})
 
     return route
-
-
-class _List(msgspec.Struct, frozen=True):
-    items: Sequence[Any]
-    next: str | None  # where more of them are
-
-
-def _answer_value(request: Request, page: Page, query: PageQuery) -> object:
-    more = request.url.include_query_params(offset=query.offset + query.limit)
-    return _List(page.items, f"{more.path}?{more.query}" if page.more else None)
 
 
 def json_answer(value: object, status: int = 200) -> Response:

@@ -1,5 +1,6 @@
-"""What the API returns: one type for each kind of thing. Fields are added, never renamed or removed."""
+"""Types of the API that are neither in the model nor in `views.lists`. Fields are added, never renamed or removed."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Self
 
@@ -9,20 +10,18 @@ from msgspec.structs import asdict
 from agent_logger.catalog.joining.calls import WireCall
 from agent_logger.catalog.summary import Hit, SessionSummary
 from agent_logger.catalog.tree import SessionNode
-from agent_logger.model.session import Cost, Exchange, Turn, Usage
-from agent_logger.views.lists import ListedSession, listed
+from agent_logger.model.session import Block, Compaction, ContextFile, Exchange, Usage
+from agent_logger.views.lists import ListedSession, session_values
+from agent_logger.web.addresses import session_url
 from agent_logger.web.pages.session_view import SessionView
-from agent_logger.web.pages.sessions import hit_url
-from agent_logger.web.site import session_url
+from agent_logger.web.pages.sessions import hit_place
 
 
 class ApiItem(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def like(cls, source: object, **more: Any) -> Self:
         """An item with the fields that `source` has under the same names, and `more`."""
-        return cls(
-            **{name: getattr(source, name) for name in cls.__struct_fields__ if name not in more}, **more
-        )
+        return cls(**{name: getattr(source, name) for name in cls.__struct_fields__ if name not in more}, **more)
 
 
 def _tokens(usage: Usage | None) -> dict[str, int | None]:
@@ -35,47 +34,22 @@ class SessionItem(ListedSession, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, summary: SessionSummary) -> "SessionItem":
-        return cls(**listed(summary), url=session_url(summary.id))
-
-
-class CompactionItem(ApiItem, frozen=True, kw_only=True):
-    at: datetime | None
-    thread: str
-    trigger: str | None  # manual, auto
-    tokens_before: int | None
-    tokens_after: int | None
-
-
-class ContextFileItem(ApiItem, frozen=True, kw_only=True):
-    path: str
-    kind: str  # instructions, settings
-    bytes: int | None
-    hmac: str | None  # under the key of this installation: the same one is the same text
+        return cls(**session_values(summary), url=session_url(summary.id))
 
 
 class WholeSession(SessionItem, frozen=True, kw_only=True):
     """A session, with the fields that need the whole session to be read."""
 
-    compactions: list[CompactionItem]
-    context_files: list[ContextFileItem]
+    compactions: Sequence[Compaction]
+    context_files: Sequence[ContextFile]
 
     @classmethod
     def of_view(cls, view: SessionView) -> "WholeSession":
         return cls(
             **asdict(SessionItem.of(view.summary)),
-            compactions=[CompactionItem.like(compaction) for compaction in view.session.compactions],
-            context_files=[ContextFileItem.like(file) for file in view.session.context_files],
+            compactions=view.session.compactions,
+            context_files=view.session.context_files,
         )
-
-
-class BlockItem(ApiItem, frozen=True, kw_only=True):
-    kind: str
-    text: str
-    id: str | None = None
-    name: str | None = None
-    input: Any = None
-    is_error: bool = False
-    at: datetime | None = None
 
 
 class TurnItem(ApiItem, frozen=True, kw_only=True):
@@ -94,16 +68,16 @@ class TurnItem(ApiItem, frozen=True, kw_only=True):
     cache_read_tokens: int | None
     cache_write_tokens: int | None
     cost_usd: float | None
-    blocks: list[BlockItem]
+    blocks: Sequence[Block]
 
     @classmethod
-    def of(cls, number: int, turn: Turn, cost: Cost | None) -> "TurnItem":
+    def of(cls, view: SessionView, number: int) -> "TurnItem":
+        turn, cost = view.turns[number], view.cost(number)
         return cls.like(
             turn,
             number=number,
             witnesses=sorted(turn.witnesses),
             cost_usd=cost.usd if cost else None,
-            blocks=[BlockItem.like(block) for block in turn.blocks],
             **_tokens(turn.usage),
         )
 
@@ -116,8 +90,7 @@ class BesideTurn(TurnItem, frozen=True, kw_only=True):
 
     @classmethod
     def of_view(cls, view: SessionView, exchange: int, number: int) -> "BesideTurn":
-        turn = TurnItem.of(number, view.turns[number], view.cost(number))
-        return cls(**asdict(turn), session=view.summary.id, exchange=exchange)
+        return cls(**asdict(TurnItem.of(view, number)), session=view.summary.id, exchange=exchange)
 
 
 class ExchangeItem(ApiItem, frozen=True, kw_only=True):
@@ -129,7 +102,7 @@ class ExchangeItem(ApiItem, frozen=True, kw_only=True):
     turns: int
     complete: bool
     end_reason: str | None
-    printed: str | None  # by a run, where nothing else is known of it
+    printed: str | None  # the output of a run about which nothing else is known
     cost_usd: float | None
 
     @classmethod
@@ -137,20 +110,12 @@ class ExchangeItem(ApiItem, frozen=True, kw_only=True):
         return cls.like(exchange, turns=len(exchange.turns), cost_usd=view.cost_of(exchange).usd)
 
 
-class HitItem(ApiItem, frozen=True, kw_only=True):
-    session: str
-    title: str | None
-    exchange: int
-    turn: int | None  # its number
-    kind: str
-    at: datetime | None
-    snippet: str
-    forks: tuple[str, ...]
+class HitItem(Hit, frozen=True, kw_only=True):
     url: str
 
     @classmethod
     def of(cls, hit: Hit) -> "HitItem":
-        return cls.like(hit, url=hit_url(hit))
+        return cls(**asdict(hit), url=session_url(hit.session, hit_place(hit)))
 
 
 class CallItem(ApiItem, frozen=True, kw_only=True):
@@ -198,7 +163,7 @@ class CallBody(ApiItem, frozen=True, kw_only=True):
     response_headers: list[tuple[str, str]]
     response_body: str | None
     events: list[EventItem]
-    new_messages: int | None  # against the call before in its thread
+    new_messages: int | None  # since the previous call in its thread
     kept_messages: int | None
 
 
@@ -206,7 +171,7 @@ class BranchItem(ApiItem, frozen=True, kw_only=True):
     """A session among its forks."""
 
     id: str
-    depth: int  # 0 for the one that all come from
+    depth: int  # 0 for the root
     title: str | None
     agent: str | None
     started: datetime | None
@@ -221,27 +186,13 @@ class BranchItem(ApiItem, frozen=True, kw_only=True):
         return [own, *(branch for fork in node.forks for branch in cls.all_of(fork, depth + 1))]
 
 
-class ProxyItem(ApiItem, frozen=True, kw_only=True):
-    port: int
-    log_dir: str
-    started: str
-    recording: bool
-    problem: str | None
-    calls: int | None
-    sessions: int | None
-    written: int | None
-    lost: int | None
-    lag_ms: float | None
-    free_bytes: int
-
-
 class DamageItem(ApiItem, frozen=True, kw_only=True):
     path: str
     line: int | None
     offset: int
     bytes: int
     reason: str
-    text: str  # what stands there, its beginning
+    text: str  # the beginning of its text
 
 
 class CheckupItem(ApiItem, frozen=True, kw_only=True):
@@ -249,7 +200,7 @@ class CheckupItem(ApiItem, frozen=True, kw_only=True):
 
     at: datetime | None
     running: bool
-    problem: str | None  # why it did not come to its end
+    problem: str | None  # why the check failed
     files: int | None
     records: int | None
     torn: int | None

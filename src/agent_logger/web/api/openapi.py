@@ -1,5 +1,6 @@
 """The description of the API, made from the API itself."""
 
+import inspect
 import re
 from collections.abc import Mapping
 from functools import cache
@@ -15,24 +16,31 @@ from agent_logger.model.session import Witness
 from agent_logger.web.api.endpoints import ENDPOINTS, V1, Endpoint, json_answer
 from agent_logger.web.filters import MOST, PAGE, Order
 
-DAY = {"type": "string", "format": "date"}
 TEXT = {"type": "string", "maxLength": 200}
 PARAMETERS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
-    "agent": ("The agent's whole name", TEXT),
-    "project": ("In the project's path", TEXT),
-    "model": ("In the model's name", TEXT),
-    "title": ("In the title", TEXT),
-    "since": ("The first day that counts", DAY),
-    "until": ("The last day that counts", DAY),
-    "min_cost": ("Dollars at least", {"type": "number"}),
-    "witness": ("Who saw it", {"type": "string", "enum": list(get_args(Witness))}),
-    "live": ("Only those that run", {"type": "string", "enum": ["1"]}),
-    "order": ("What comes first", {"type": "string", "enum": list(get_args(Order)), "default": "active"}),
-    "by": ("What is summed up", {"type": "string", "enum": list(get_args(By)), "default": "day"}),
+    "agent": ("The exact name of the agent", TEXT),
+    "project": ("The project's path, or text in it", TEXT),
+    "model": ("The model's name, or text in it", TEXT),
+    "title": ("Text in the title", TEXT),
+    "since": ("The first day to include, or a time: 2026-11-01, 7d, last week", TEXT),
+    "until": ("The last day to include, or a time", TEXT),
+    "min_cost": ("The lowest cost in dollars", {"type": "number"}),
+    "witness": ("Only sessions with this witness", {"type": "string", "enum": list(get_args(Witness))}),
+    "label": ("A label of the session, in any case", TEXT),
+    "pinned": ("Only pinned sessions", {"type": "string", "enum": ["1"]}),
+    "live": ("Only live sessions", {"type": "string", "enum": ["1"]}),
+    "order": (
+        "The sort order; the highest value comes first",
+        {"type": "string", "enum": list(get_args(Order)), "default": "active"},
+    ),
+    "by": ("How to group the sums", {"type": "string", "enum": list(get_args(By)), "default": "day"}),
     "q": ("Words, or a phrase in quotes", TEXT),
-    "offset": ("How many are left out", {"type": "integer", "minimum": 0, "maximum": 10**9, "default": 0}),
-    "limit": ("How many are told", {"type": "integer", "minimum": 1, "maximum": MOST, "default": PAGE}),
-    "format": ("JSON, or a table", {"type": "string", "enum": ["json", "csv"], "default": "json"}),
+    "offset": ("How many items to skip", {"type": "integer", "minimum": 0, "maximum": 10**9, "default": 0}),
+    "limit": (
+        "How many items to return",
+        {"type": "integer", "minimum": 1, "maximum": MOST, "default": PAGE},
+    ),
+    "format": ("JSON or CSV", {"type": "string", "enum": ["json", "csv"], "default": "json"}),
 }
 
 
@@ -49,16 +57,27 @@ def document() -> dict[str, Any]:
         "info": {
             "title": "agent-logger",
             "version": __version__,
-            "description": "What the page shows, for programs. Fields are added, never renamed or taken away.",
+            "description": "The data of the page, for programs. Fields are added, never renamed or removed.",
         },
         "servers": [{"url": "/"}],
         "paths": {V1 + endpoint.path: {"get": _operation(endpoint)} for endpoint in ENDPOINTS},
         "components": {
-            "schemas": components | {"Error": ERROR},
+            "schemas": clean_descriptions(components) | {"Error": ERROR},
             "securitySchemes": {"cookie": {"type": "apiKey", "in": "cookie", "name": "agent_logger_8081"}},
         },
         "security": [{"cookie": []}],
     }
+
+
+def clean_descriptions(schema: Any) -> Any:
+    """Return a JSON schema of msgspec's without the indentation of docstrings, which msgspec leaves in."""
+    if isinstance(schema, list):
+        return [clean_descriptions(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    schema = {name: clean_descriptions(part) for name, part in schema.items()}
+    text = schema.get("description")
+    return schema | {"description": inspect.cleandoc(text)} if isinstance(text, str) else schema
 
 
 ERROR = {
@@ -105,7 +124,7 @@ def _content(endpoint: Endpoint) -> dict[str, Any]:
         "required": ["items", "next"],
         "properties": {
             "items": {"type": "array", "items": item},
-            "next": {"type": ["string", "null"], "description": "Where more of them are"},
+            "next": {"type": ["string", "null"], "description": "The address of the next items"},
         },
     }
     return {

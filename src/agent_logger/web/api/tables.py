@@ -10,7 +10,8 @@ import msgspec
 from agent_logger.model.redaction.redactor import hidden
 from agent_logger.views.printable import printable
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
+# The wide forms are what a spreadsheet takes for the others where Japanese or Chinese is written.
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 
 def csv_of(items: Sequence[msgspec.Struct], kind: type[msgspec.Struct]) -> str:
@@ -30,10 +31,10 @@ def _cell(value: object) -> str | int | float:
         return value
     if isinstance(value, datetime):
         return value.isoformat()
-    return harmless(value if isinstance(value, str) else _json(value))
+    return escape_formula(value if isinstance(value, str) else _json(value))
 
 
-def harmless(text: str) -> str:
+def escape_formula(text: str) -> str:
     text = printable(hidden(text), lines=True)
     return f"'{text}" if text.startswith(FORMULA) else text
 

@@ -3,35 +3,55 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 
 from agent_logger.catalog.joining.calls import CallDetail, WireCall
 from agent_logger.logs.wire_log.answers import body_of
-from agent_logger.logs.wire_log.requests import Change, SentMessage
+from agent_logger.logs.wire_log.requests import SentMessage
 from agent_logger.model.records import Headers
 from agent_logger.model.redaction.redactor import hidden, hidden_header
-from agent_logger.model.session import Block
+from agent_logger.model.session import Block, Cost
 from agent_logger.providers.blocks.base import value_of
 from agent_logger.views.diffs import diff_of
+from agent_logger.views.figures import stream_speed
 from agent_logger.views.hide import hidden_value
 from agent_logger.views.pieces import Code, Diff, Json, Piece, Prose
+from agent_logger.views.request_diff import RequestDiff, request_diff
 from agent_logger.web.pages.stream import StreamEvent, events_of
 
 MOST_EVENTS = 2_000
 LONGEST_BODY = 200_000  # characters that are laid out as JSON
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CallView:
     detail: CallDetail
-    before: WireCall | None  # the calls around it, to walk through
-    after: WireCall | None
+    calls: Sequence[WireCall] = ()  # all of the session
+    since: CallDetail | None = None  # the call that it is compared with, if one was chosen
+    cost: Cost | None = None
 
-    @classmethod
-    def of(cls, detail: CallDetail, calls: Sequence[WireCall]) -> "CallView":
-        names = [call.call for call in calls]
-        at = names.index(detail.call.call) if detail.call.call in names else 0
-        return cls(detail, calls[at - 1] if at else None, calls[at + 1] if at + 1 < len(calls) else None)
+    @property
+    def number(self) -> int:
+        """The number of the call in the list, from 1."""
+        return next((number for number, call in enumerate(self.calls, 1) if call.call == self.call.call), 1)
+
+    @property
+    def before(self) -> WireCall | None:
+        return self.calls[self.number - 2] if self.number > 1 else None
+
+    @property
+    def after(self) -> WireCall | None:
+        return self.calls[self.number] if self.number < len(self.calls) else None
+
+    @cached_property
+    def diff(self) -> RequestDiff | None:
+        """The difference to the call that was chosen."""
+        return request_diff(self.since, self.detail) if self.since else None
+
+    @property
+    def speed(self) -> float | None:
+        return call_speed(self.call)
 
     @property
     def call(self) -> WireCall:
@@ -39,11 +59,11 @@ class CallView:
 
     @property
     def request_headers(self) -> list[tuple[str, str]]:
-        return headers_of(self.detail.request.headers)
+        return header_rows(self.detail.request.headers)
 
     @property
     def response_headers(self) -> list[tuple[str, str]]:
-        return headers_of(self.detail.response.headers if self.detail.response else None)
+        return header_rows(self.detail.response.headers if self.detail.response else None)
 
     @property
     def body(self) -> Piece:
@@ -80,19 +100,22 @@ class CallView:
 
     @property
     def new_messages(self) -> list[tuple[str, list[Piece]]]:
-        return (
-            [message_pieces(message) for message in self.detail.changes.messages]
-            if self.detail.changes
-            else []
-        )
+        return [message_pieces(message) for message in self.detail.changes.messages] if self.detail.changes else []
 
     @property
     def system_diff(self) -> Diff | None:
-        changes = self.detail.changes
-        return change_diff(changes.system) if changes and changes.system else None
+        if self.detail.changes is None or (change := self.detail.changes.system) is None:
+            return None
+        return diff_of("system prompt", [(hidden(change.before or ""), hidden(change.after or ""))])
 
 
-def headers_of(headers: Headers | None) -> list[tuple[str, str]]:
+def call_speed(call: WireCall) -> float | None:
+    """Output tokens per second, where the answer was a stream that took a while."""
+    tokens = call.usage.output_tokens if call.usage and call.tokens_per_second else None
+    return stream_speed(tokens, call.stream_seconds)
+
+
+def header_rows(headers: Headers | None) -> list[tuple[str, str]]:
     rows = []
     for name, value in (headers or {}).items():
         rows += [(name, hidden_header(name, text)) for text in ([value] if isinstance(value, str) else value)]
@@ -101,15 +124,12 @@ def headers_of(headers: Headers | None) -> list[tuple[str, str]]:
 
 def body_piece(body: bytes) -> Piece:
     text = hidden(body.decode("utf-8", "replace"))
-    is_json = text[:1] in ("{", "[") and len(text) <= LONGEST_BODY
-    return Json(_json_or_text(text)) if is_json else Code(text)
-
-
-def _json_or_text(text: str) -> object:
+    if text[:1] not in ("{", "[") or len(text) > LONGEST_BODY:
+        return Code(text)
     try:
-        return json.loads(text)
+        return Json(json.loads(text))
     except (ValueError, RecursionError):
-        return text
+        return Json(text)
 
 
 def message_pieces(message: SentMessage) -> tuple[str, list[Piece]]:
@@ -121,10 +141,4 @@ def _piece(block: Block) -> Piece:
         return Prose(hidden(block.text))
     if block.kind == "tool_result":
         return Code(hidden(block.text))
-    return Json(
-        hidden_value(block.raw if block.raw is not None else {"name": block.name, "input": block.input})
-    )
-
-
-def change_diff(change: Change) -> Diff:
-    return diff_of("system prompt", [(hidden(change.before or ""), hidden(change.after or ""))])
+    return Json(hidden_value(block.raw if block.raw is not None else {"name": block.name, "input": block.input}))

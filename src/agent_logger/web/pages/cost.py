@@ -9,14 +9,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from agent_logger.catalog.catalog import Catalog
-from agent_logger.catalog.ledger.ledger import LedgerRow
+from agent_logger.catalog.ledger.rows import LedgerRow
 from agent_logger.catalog.ledger.totals import Total, total
 from agent_logger.catalog.summary import Uncounted
 from agent_logger.model.prices import price_date
+from agent_logger.web.addresses import session_url
 from agent_logger.web.filters import PageQuery
-from agent_logger.web.pages.session import SessionRenderer, session_view_of
+from agent_logger.web.pages.session import render_view, session_view_of
 from agent_logger.web.pages.session_view import SessionView
-from agent_logger.web.site import session_url, site_of
+from agent_logger.web.site import site_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,19 +64,16 @@ async def session_cost(request: Request) -> Response:
             return report
         return replace(report, not_counted=catalog.uncounted(view.summary.id))
 
-    url = session_url(view.summary.id)
-    return site.render(
+    return await render_view(
         request,
+        view,
         "cost.html",
         report=await site.pool.query(read_report),
         query=query,
-        view=view,
-        session=view.summary,
-        renderer=SessionRenderer(view),
         exchange=number if ids is not None else "",
-        base_url=f"{url}/why",
+        base_url=site.session_url(view.summary.id, "/why"),
         price_date=price_date(),
-        data_url=f"/api/v1{url}/ledger",
+        data_url=f"/api/v1{session_url(view.summary.id)}/ledger",
     )
 
 

@@ -11,19 +11,20 @@ from starlette.responses import Response, StreamingResponse
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.summary import Filter, SessionSummary
 from agent_logger.views.outline import NumberedTurn
-from agent_logger.web.catalog_pool import CatalogPool, digest, state_of
+from agent_logger.web.catalog_pool import digest, state_of
 from agent_logger.web.pages.session import SessionRenderer, session_not_found
 from agent_logger.web.pages.session_view import SessionView
 from agent_logger.web.site import Site, site_of
 
-CATALOG_SECONDS = 1.0  # between looks at everything
-ANSWER_SECONDS = 0.25  # between looks at the files of a session, and at what is being said
-QUIET_SECONDS = 15.0  # without a word, and a proxy or a sleeping laptop would think that we are gone
+CATALOG_SECONDS = 1.0  # between checks of the catalog
+ANSWER_SECONDS = 0.25  # between checks of a session's files and of responses in flight
+QUIET_SECONDS = 15.0  # without an event; after that, proxies and browsers may close the stream
 LAST_TURNS = 2
 MOST_SESSIONS = 12
 CHANGED = "event: changed\ndata: {}\n\n"
 GONE = "event: gone\ndata: {}\n\n"
 LIVE = "event: live\ndata: {}\n\n"
+ENDED = "event: ended\ndata: {}\n\n"
 
 Poll = Callable[[], Awaitable[Sequence[str]]]
 
@@ -58,11 +59,13 @@ async def live_events(request: Request) -> Response:
 
 
 async def session_events(request: Request) -> Response:
-    """Send `live` first, for a session that is; `changed` when its files have changed since `state`, as the page had
-    them; `words` while a model answers; `gone` if the session was removed."""
+    """Send `live` first, for a session that is, and again when it begins to be; `ended` when it ceases to be; `changed`
+    when its files have changed since `state`, as the page had them; `words` while a model answers; `gone` if the
+    session was removed."""
     site, session_id = site_of(request), request.path_params["session_id"]
-    version = site.pool.refresher.version  # first: what changes while we ask is a change since
-    summary = await site.pool.query(lambda catalog: catalog.summary(session_id))
+    # First, so that changes during the query count as later changes.
+    version = site.pool.refresher.version
+    summary = await site.pool.summary(session_id)
     if summary is None:
         raise session_not_found(session_id)
     state = request.query_params.get("state") or digest(state_of(summary.paths))
@@ -73,16 +76,16 @@ async def session_events(request: Request) -> Response:
 class _CatalogEvents:
     def __init__(self, site: Site, request: Request) -> None:
         self._pool = site.pool
-        self._version = request.query_params.get("version") or str(site.pool.refresher.version)
+        self._version = request.query_params.get("version") or site.pool.refresher.version
 
     async def poll(self) -> list[str]:
         self._pool.refresher.wake()
-        before, self._version = self._version, str(self._pool.refresher.version)
+        before, self._version = self._version, self._pool.refresher.version
         return [CHANGED] if before != self._version else []
 
 
 class _AnswerEvents:
-    """Events for what is being said in some sessions, sent when there is more than the last time."""
+    """Events for responses in flight in some sessions, sent when they have grown."""
 
     def __init__(self, site: Site, request: Request) -> None:
         self._site, self._request = site, request
@@ -107,9 +110,7 @@ class _AnswerEvents:
 
 
 class _SessionEvents:
-    def __init__(
-        self, site: Site, request: Request, summary: SessionSummary, version: int, state: str
-    ) -> None:
+    def __init__(self, site: Site, request: Request, summary: SessionSummary, version: str, state: str) -> None:
         self._pool, self._summary = site.pool, summary
         self._version, self._state = version, state
         self._answer_events = _AnswerEvents(site, request)
@@ -121,7 +122,9 @@ class _SessionEvents:
             summary = await self._pool.query(lambda catalog: catalog.summary(self._summary.id))
             if summary is None:
                 return [GONE]
-            self._summary = summary
+            was_live, self._summary = self._summary.live, summary
+            if was_live != summary.live:
+                return [LIVE if summary.live else ENDED, *await self._pool.run(self._file_events)]
         return await self._pool.run(self._file_events)
 
     def _file_events(self) -> list[str]:
@@ -156,7 +159,7 @@ def _live_sessions(catalog: Catalog) -> list[SessionSummary]:
 
 @dataclass(frozen=True, slots=True)
 class LiveSession:
-    """A running session, and the last that was said in it."""
+    """A running session, and its last messages."""
 
     summary: SessionSummary
     renderer: SessionRenderer
@@ -167,7 +170,7 @@ class LiveSession:
 async def live(request: Request) -> Response:
     site = site_of(request)
     version = await site.pool.version()
-    sessions = await site.pool.query(lambda catalog: _read_live_sessions(site.pool, catalog))
+    sessions = await site.pool.query(lambda catalog: _read_live_sessions(site, catalog))
     values = {
         "sessions": sessions,
         "catalog_version": version,
@@ -177,14 +180,12 @@ async def live(request: Request) -> Response:
     return await site.pool.run(lambda: site.render(request, "live.html", **values))
 
 
-def _read_live_sessions(pool: CatalogPool, catalog: Catalog) -> list[LiveSession]:
-    views = (pool.read(catalog, summary.id) for summary in _live_sessions(catalog))
-    return [_live_session(view) for view in views if view]
+def _read_live_sessions(site: Site, catalog: Catalog) -> list[LiveSession]:
+    views = (site.pool.read(catalog, summary.id) for summary in _live_sessions(catalog))
+    return [_live_session(view, SessionRenderer(view, site.session_url(view.summary.id))) for view in views if view]
 
 
-def _live_session(view: SessionView) -> LiveSession:
+def _live_session(view: SessionView, renderer: SessionRenderer) -> LiveSession:
     chapter = view.chapters[-1] if view.chapters else None
     prompt = (chapter.user_input or "") if chapter else ""
-    return LiveSession(
-        view.summary, SessionRenderer(view), prompt, chapter.turns[-LAST_TURNS:] if chapter else ()
-    )
+    return LiveSession(view.summary, renderer, prompt, chapter.turns[-LAST_TURNS:] if chapter else ())

@@ -13,10 +13,11 @@ from agent_logger.model.session import Turn
 from agent_logger.views.html.pieces import html_of
 from agent_logger.views.outline import NumberedTurn, Part, TextPart, Thought, ToolUse
 from agent_logger.views.pieces import Prose
-from agent_logger.web import charts, formatting
+from agent_logger.web import charts
+from agent_logger.web.addresses import session_url
 from agent_logger.web.charts import Fall, Tick
-from agent_logger.web.pages.session_view import ContextFall, PageSegment, SessionView, agent_id
-from agent_logger.web.site import session_url, site_of
+from agent_logger.web.pages.session_view import PageSegment, SessionView, agent_id
+from agent_logger.web.site import site_of
 
 T = TypeVar("T")
 INITIAL_TURNS = 24  # drawn with the page; the others when they come near
@@ -41,19 +42,19 @@ async def session_view_of(request: Request, name: str = "session_id") -> Session
 
 
 def session_not_found(session_id: str) -> HTTPException:
-    return HTTPException(404, f"There is no session {session_id}.")
+    return HTTPException(404, f"Session {session_id} does not exist.")
 
 
 def _require(value: T | None, what: str) -> T:
     if value is None:
-        raise HTTPException(404, f"There is no such {what}.")
+        raise HTTPException(404, f"This {what} does not exist.")
     return value
 
 
 async def session(request: Request) -> Response:
     """Send the head at once; reading a long session and drawing its beginning takes longer."""
     site, session_id = site_of(request), request.path_params["session_id"]
-    summary = await site.pool.query(lambda catalog: catalog.summary(session_id))
+    summary = await site.pool.summary(session_id)
     if summary is None:
         raise session_not_found(session_id)
     data_url = f"/api/v1{session_url(summary.id)}"
@@ -66,11 +67,7 @@ async def session(request: Request) -> Response:
             yield b'<p class="nothing">The files of this session were removed.</p>'
         else:
             yield bytes(
-                (
-                    await _render(
-                        request, view, "_conversation.html", initial_segments=_initial_segments(view)
-                    )
-                ).body
+                (await render_view(request, view, "_conversation.html", initial_segments=_initial_segments(view))).body
             )
         yield behind
 
@@ -80,26 +77,28 @@ async def session(request: Request) -> Response:
 async def head(request: Request) -> Response:
     """Draw what is above and beside the conversation, for a browser that received a change event."""
     view = await session_view_of(request)
-    return await _render(request, view, "_session_update.html", path=session_url(view.summary.id))
+    tab = request.query_params.get("tab", "")
+    path = session_url(view.summary.id, f"/{tab}" if tab.isalpha() else "")
+    return await render_view(request, view, "_session_update.html", path=path)
 
 
 async def rest(request: Request) -> Response:
     """Draw the segments from a given one on, for a browser that has the earlier ones and received a change event."""
     view = await session_view_of(request)
     segments = view.from_segment(request.path_params["key"])
-    return await _render(request, view, "_segments.html", segments=segments)
+    return await render_view(request, view, "_segments.html", segments=segments)
 
 
 async def segment(request: Request) -> Response:
     view = await session_view_of(request)
     part = _require(view.segment(request.path_params["key"]), "part")
-    return await _render(request, view, "_segment.html", segment=part)
+    return await render_view(request, view, "_segment.html", segment=part)
 
 
 async def agent(request: Request) -> Response:
     view = await session_view_of(request)
     agent_work = _require(view.agent(request.path_params["turn"]), "agent")
-    return await _render(request, view, "_agent_turns.html", agent=agent_work)
+    return await render_view(request, view, "_agent_turns.html", agent=agent_work)
 
 
 async def turn(request: Request) -> Response:
@@ -109,10 +108,8 @@ async def turn(request: Request) -> Response:
     if "tool" in request.path_params:
         tool_uses = dict(enumerate(part for part in numbered_turn.parts() if isinstance(part, ToolUse)))
         call = _require(tool_uses.get(request.path_params["tool"]), "tool call")
-        return await _render(request, view, "_tool_call.html", tool_use=call)
-    return await _render(
-        request, view, "turn.html", numbered_turn=numbered_turn, is_expanded=True, data_url=_data_url(view)
-    )
+        return await render_view(request, view, "_tool_call.html", tool_use=call)
+    return await render_view(request, view, "turn.html", numbered_turn=numbered_turn, is_expanded=True)
 
 
 async def path_to_turn(request: Request) -> Response:
@@ -120,14 +117,16 @@ async def path_to_turn(request: Request) -> Response:
     return JSONResponse(view.path_to_turn(request.path_params["turn"]))
 
 
-async def _render(request: Request, view: SessionView, template: str, **values: object) -> Response:
-    """Render in a thread, because colouring code and Markdown takes time."""
+async def render_view(request: Request, view: SessionView, template: str, **values: object) -> Response:
+    """Render a page or a part of a page about a session; in a thread, because colouring code and Markdown takes
+    time."""
     site = site_of(request)
     common: dict[str, object] = {
         "is_expanded": False,
-        "renderer": SessionRenderer(view),
+        "renderer": SessionRenderer(view, site.session_url(view.summary.id)),
         "view": view,
         "session": view.summary,
+        "data_url": f"/api/v1{session_url(view.summary.id)}",
     }
     return await site.pool.run(lambda: site.render(request, template, **(common | values)))
 
@@ -142,10 +141,6 @@ def _initial_segments(view: SessionView) -> int:
     return len(view.segments)
 
 
-def _data_url(view: SessionView) -> str:
-    return f"/api/v1{session_url(view.summary.id)}"
-
-
 class SessionRenderer:
     """The functions that the templates of a session call."""
 
@@ -153,9 +148,8 @@ class SessionRenderer:
     agent_id = staticmethod(agent_id)
     most_falls = MOST_FALLS
 
-    def __init__(self, view: SessionView) -> None:
-        self._view = view
-        self.url = session_url(view.summary.id)
+    def __init__(self, view: SessionView, url: str) -> None:
+        self._view, self.url = view, url
         self.cost, self.cost_of = view.cost, view.cost_of
 
     def parts(self, numbered_turn: NumberedTurn) -> Iterator[tuple[str, Part, int]]:
@@ -180,18 +174,21 @@ class SessionRenderer:
         size = len(tool_use.call.result or "") + len(str(tool_use.call.input))
         return size <= INLINE_CHARACTERS or self.is_open(tool_use)
 
-    def speed(self, turn: Turn) -> float | None:
-        """Output tokens per second, if the times are known."""
-        seconds = formatting.between(turn.started, turn.ended)
-        return turn.usage.output_tokens / seconds if turn.usage and seconds else None
-
     def context(self) -> Markup:
         values = self._view.context
         step = max(1, len(values) // STEPS)
         points = values[::step]
         numbers = [number for number, _ in points]
         drawn = sorted(self._view.falls, key=lambda fall: (fall.compaction is None, fall.after - fall.before))
-        falls = [_fall(fall, bisect_left(numbers, fall.turn)) for fall in drawn[:MOST_MARKS]]
+        falls = [
+            Fall(
+                at=bisect_left(numbers, fall.turn),
+                text=f"Turn {fall.turn}: {fall.text}",
+                href=f"#turn-{fall.turn}",
+                kind="compacted" if fall.compaction else "",
+            )
+            for fall in drawn[:MOST_MARKS]
+        ]
         return charts.area([size for _, size in points], falls, "Context by turn")
 
     def mini_map(self) -> Markup:
@@ -202,18 +199,7 @@ class SessionRenderer:
 
     def placeholders(self, segments: Iterable[PageSegment]) -> Markup:
         """Placeholders for segments that are drawn when they come near, about as long as the segments will be."""
-        return Markup().join(
-            PLACEHOLDER.format(segment.key, segment.size * LINES_PER_TURN) for segment in segments
-        )
-
-
-def _fall(fall: ContextFall, at: int) -> Fall:
-    return Fall(
-        at=at,
-        text=f"Turn {fall.turn}: {fall.text}",
-        href=f"#turn-{fall.turn}",
-        kind="compacted" if fall.compaction else "",
-    )
+        return Markup().join(PLACEHOLDER.format(segment.key, segment.size * LINES_PER_TURN) for segment in segments)
 
 
 def _tick(turns: list[Turn], first: int) -> Tick:

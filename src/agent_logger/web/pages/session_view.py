@@ -24,8 +24,9 @@ from agent_logger.views.outline import (
 )
 
 SEGMENT_TURNS = 30
-FALL = 0.6  # of what it was: a context that falls below this was cleared or rewound, if it was not compacted
-FALL_TOKENS = 20_000  # and it was at least so large
+# A context that drops below this share was cleared or rewound, if it was not compacted.
+FALL = 0.6
+FALL_TOKENS = 20_000  # only a context of at least this size is considered
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +45,15 @@ class PageSegment:
 
 @dataclass(frozen=True, slots=True)
 class ContextFall:
-    turn: int  # the first one that was given less
+    turn: int  # the first turn with the smaller context
     before: int
     after: int
-    compaction: Compaction | None = None  # none: cleared or rewound, or nobody noted why
+    compaction: Compaction | None = None  # none: cleared or rewound, or the reason is unknown
 
     @property
     def text(self) -> str:
         if self.compaction is None:
-            return f"fell from {short(self.before)} to {short(self.after)} tokens"
+            return f"dropped from {short(self.before)} to {short(self.after)} tokens"
         before, after = self.compaction.tokens_before, self.compaction.tokens_after
         return compaction_text(
             replace(self.compaction, tokens_before=before or self.before, tokens_after=after or self.after)
@@ -104,15 +105,9 @@ class SessionView:
         for exchange in self.session.exchanges:
             costs = self._costs[first : first + len(exchange.turns)]
             first += len(exchange.turns)
-            once = {
-                turn.message_id or id(turn): cost
-                for turn, cost in zip(exchange.turns, costs, strict=True)
-                if cost
-            }
+            once = {turn.message_id or id(turn): cost for turn, cost in zip(exchange.turns, costs, strict=True) if cost}
             beyond = [
-                remainder.cost
-                for remainder in self.session.not_itemised
-                if remainder.exchange == exchange.number
+                remainder.cost for remainder in self.session.not_itemised if remainder.exchange == exchange.number
             ]
             yield exchange.number, Cost.total([*once.values(), *filter(None, beyond)])
 
@@ -130,9 +125,7 @@ class SessionView:
         pairs, compactions = zip(self.context, self.context[1:], strict=False), compactions_of(self.session)
         drops = []
         for (last, before), (number, after) in pairs:
-            between = (
-                candidate for at in range(last + 1, number + 1) for candidate in compactions.get(at, ())
-            )
+            between = (candidate for at in range(last + 1, number + 1) for candidate in compactions.get(at, ()))
             compaction = next((compaction for compaction in between if compaction.thread == MAIN), None)
             if compaction or (before >= FALL_TOKENS and after < FALL * before):
                 drops.append(ContextFall(number, before, after, compaction))
@@ -152,11 +145,7 @@ class SessionView:
     def _agents(self) -> dict[int, AgentWork]:
         turns = (turn for segment in self.segments for turn in segment.turns)
         unattached = (agent for chapter in self.chapters for agent in chapter.agents)
-        return {
-            agent.turns[0].number: agent
-            for agent in (*_agents_of(turns), *_with_inner(unattached))
-            if agent.turns
-        }
+        return {agent.turns[0].number: agent for agent in (*_agents_of(turns), *_with_inner(unattached)) if agent.turns}
 
 
 def _cost(turn: Turn) -> Cost | None:

@@ -3,32 +3,33 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from urllib.parse import urlencode
 
 from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
-from agent_logger.agents.registry import located
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.search.search import Coverage
-from agent_logger.catalog.summary import Hit, SessionSummary
+from agent_logger.catalog.summary import Hit
 from agent_logger.web import formatting
-from agent_logger.web.filters import PageQuery
-from agent_logger.web.site import session_url, site_of
+from agent_logger.web.filters import PERIODS, PageQuery
+from agent_logger.web.site import site_of
 
-AGENT_NAMES = tuple(agent.name for agent, _ in located())
+MORE_CONDITIONS = ("min_cost", "witness", "live", "pinned")  # besides times; these are less often needed
 HITS = 24
 LONGEST_QUERY = 200
-LAST_WORD = re.compile(r"(?:^|\s)\w{3,}$")  # a last word that is long enough to tell something apart
+LAST_WORD = re.compile(r"(?:^|\s)\w{3,}$")  # long enough to be searched as a prefix too
 
 
 async def sessions(request: Request) -> Response:
     """Draw the list; with `part`, the rows alone, for a browser that has the page already."""
     site, query = site_of(request), PageQuery.of(request.query_params)
     version = await site.pool.version()
-    rows = await site.pool.query(lambda catalog: _page(catalog, query))
+    rows = await site.pool.query(query.page_of)
+    session_count = await site.pool.query(lambda catalog: catalog.count(query.filter()))
+    choices = await site.pool.cached("choices", Catalog.choices)
+    folders = formatting.folder_names(choices.projects)
     template = "_session_rows.html" if "part" in request.query_params else "sessions.html"
     return site.render(
         request,
@@ -37,13 +38,23 @@ async def sessions(request: Request) -> Response:
         query=query,
         rows=rows[: query.limit],
         has_more=len(rows) > query.limit,
-        agents=AGENT_NAMES,
+        session_count=session_count,
+        choices=choices,
+        periods=PERIODS,
+        period_text=_period_text,
+        project_text=lambda project: folders.get(project, project),
+        same_text=lambda name: name,
+        more_conditions=sum(name in query.conditions for name in MORE_CONDITIONS) + (query.period is None),
         data_url=f"/api/v1/sessions{query.query_string(offset=query.offset)}",
     )
 
 
-def _page(catalog: Catalog, query: PageQuery) -> list[SessionSummary]:
-    return catalog.sessions(query.filter(), limit=query.limit + 1, offset=query.offset, order=query.order)
+def _period_text(query: PageQuery) -> str:
+    """A time that has no name: `2026-11-05`, `from 2026-11-05`, `2026-11-05 to 2026-11-07`."""
+    first, last = query.first_day, query.last_day
+    if first == last:
+        return first
+    return f"{first} to {last}" if first and last else f"from {first}" if first else f"until {last}"
 
 
 # ---------------------------------------------------------------- search
@@ -69,7 +80,7 @@ async def search(request: Request) -> Response:
         search_text=words,
         problem=problem,
         results=by_session(hits),
-        hit_url=hit_url,
+        hit_place=hit_place,
         snippet_html=snippet_html,
         coverage=coverage,
         data_url=f"/api/v1/search?{urlencode({'q': words})}" if words else None,
@@ -100,21 +111,15 @@ def _place(hit: Hit) -> tuple[object, ...]:
 
 def by_session(hits: Iterable[Hit]) -> list[SessionHits]:
     """Sessions in the order of their best hit."""
-    order: dict[str, int] = {}
+    groups: dict[str, list[Hit]] = {}
     for hit in hits:
-        order.setdefault(hit.session, len(order))
-    ordered = sorted(hits, key=lambda hit: order[hit.session])
-    groups = groupby(ordered, key=lambda hit: hit.session)
-    return [
-        SessionHits(session, (hits_of_session := list(hits))[0].title, hits_of_session)
-        for session, hits in groups
-    ]
+        groups.setdefault(hit.session, []).append(hit)
+    return [SessionHits(session, group[0].title, group) for session, group in groups.items()]
 
 
-def hit_url(hit: Hit) -> str:
-    """The address of the turn with the hit."""
-    place = f"#exchange-{hit.exchange}" if hit.turn is None else f"#turn-{hit.turn}"
-    return session_url(hit.session, place)
+def hit_place(hit: Hit) -> str:
+    """The part of the address that names the turn with the hit."""
+    return f"#exchange-{hit.exchange}" if hit.turn is None else f"#turn-{hit.turn}"
 
 
 def snippet_html(hit: Hit) -> Markup:

@@ -7,6 +7,7 @@ from agent_logger.model.records import Response, as_bytes
 from agent_logger.model.redaction.redactor import hidden
 from agent_logger.protocols.encodings import DecodeError, decoder
 from agent_logger.protocols.sse import EventSplitter
+from agent_logger.providers.ending import header_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +20,7 @@ class StreamEvent:
 def events_of(response: Response, *, websocket: bool = False) -> Iterator[StreamEvent]:
     """The events; none if the answer was not streamed, or the stream was too large to be stored in its record."""
     at, splitter = 0.0, EventSplitter()
-    undo = None if response.recoded else decoder(_encoding(response))
+    undo = None if response.recoded else decoder(header_of(response, "content-encoding"))
     for number, chunk in enumerate(response.chunks or ()):
         at += chunk.delta_ms if number else 0.0
         try:
@@ -31,16 +32,8 @@ def events_of(response: Response, *, websocket: bool = False) -> Iterator[Stream
             yield StreamEvent(at, "message", _text(data))
         else:
             yield from (
-                StreamEvent(at, _text(event.name) or "message", _text(event.data))
-                for event in splitter.feed(data)
+                StreamEvent(at, _text(event.name) or "message", _text(event.data)) for event in splitter.feed(data)
             )
-
-
-def _encoding(response: Response) -> str:
-    for name, value in (response.headers or {}).items():
-        if name.lower() == "content-encoding":
-            return value if isinstance(value, str) else ", ".join(value)
-    return ""
 
 
 def _text(data: bytes) -> str:

@@ -1,6 +1,6 @@
 """A session over time: when the model was asked, when its answer began and ended, when tools ran."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -10,16 +10,17 @@ from starlette.responses import Response
 from agent_logger.catalog.joining.calls import WireCall
 from agent_logger.model.session import MAIN, Exchange, Turn
 from agent_logger.web import formatting
-from agent_logger.web.pages.session import SessionRenderer, session_view_of
+from agent_logger.web.pages.call import call_speed
+from agent_logger.web.pages.session import render_view, session_view_of
 from agent_logger.web.pages.session_view import SessionView
-from agent_logger.web.site import session_url, site_of
+from agent_logger.web.site import site_of
 
 MOST_ROWS = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineRow:
-    """A bar, pale until the first word of an answer; the bar of a tool has no pale part."""
+    """A bar, faint until the first word of an answer; the bar of a tool has no faint part."""
 
     kind: str  # model, or the tool's
     label: str
@@ -31,7 +32,7 @@ class TimelineRow:
     ended: datetime
     failed: bool = False
     tokens: int | None = None
-    call: WireCall | None = None  # which has measured it
+    call: WireCall | None = None  # the proxied call, which has the measured times
 
     @property
     def seconds(self) -> float | None:
@@ -40,9 +41,8 @@ class TimelineRow:
 
     @property
     def tokens_per_second(self) -> float | None:
-        if self.call:
-            return self.call.tokens_per_second
-        return self.tokens / self.seconds if self.tokens and self.seconds else None
+        """Only for a call that the proxy saw: files have no time of the first word."""
+        return call_speed(self.call) if self.call else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,33 +68,23 @@ async def timeline(request: Request) -> Response:
     rows: list[TimelineRow] = []
     if exchange and exchange.turns and span:
         rows = list(_rows(view, exchange, span, {call.message_id: call for call in calls if call.message_id}))
-    return site.render(
+    return await render_view(
         request,
+        view,
         "timeline.html",
-        view=view,
-        session=view.summary,
-        renderer=SessionRenderer(view),
         exchange=exchange,
         span=span,
         rows=rows[:MOST_ROWS],
         omitted_rows=len(rows) - MOST_ROWS,
-        data_url=f"/api/v1{session_url(view.summary.id)}",
+        has_speeds=any(row.tokens_per_second for row in rows),
     )
 
 
 def _selected_exchange(view: SessionView, number: str) -> Exchange | None:
     """The requested exchange, or else the longest."""
     exchanges = view.session.exchanges
-    matching = [exchange for exchange in exchanges if str(exchange.number) == number]
-    return (
-        matching[0]
-        if matching
-        else max(
-            exchanges,
-            key=lambda exchange: formatting.between(exchange.started, exchange.ended) or 0,
-            default=None,
-        )
-    )
+    longest = max(exchanges, key=lambda other: formatting.between(other.started, other.ended) or 0, default=None)
+    return next((exchange for exchange in exchanges if str(exchange.number) == number), longest)
 
 
 def _rows(
@@ -112,15 +102,13 @@ class _ThreadTimes:
     before."""
 
     def __init__(self, began: datetime) -> None:
-        self._end_times = {MAIN: began}  # when each thread was, as far as we have come
+        self._end_times = {MAIN: began}  # the end of each thread so far
 
     def answer(self, turn: Turn, number: int, call: WireCall | None) -> Iterator[TimelineRow]:
         start, end = turn.started or turn.ended, turn.ended or turn.started
         if not start or not end:
             return
-        request_time = (
-            call.started if call and call.started else min(self._end_times.get(turn.thread, start), start)
-        )
+        request_time = call.started if call and call.started else min(self._end_times.get(turn.thread, start), start)
         self._advance(turn.thread, end)
         yield TimelineRow(
             kind="model",
@@ -145,7 +133,7 @@ class _ThreadTimes:
             yield TimelineRow(
                 kind=tool.kind,
                 label=tool.name or "tool",
-                detail="no answer" if tool.result is None else "",
+                detail="no result" if tool.result is None else "",
                 turn=number,
                 is_inner=True,
                 began=began,
@@ -159,11 +147,8 @@ class _ThreadTimes:
 
 
 def _span(exchange: Exchange) -> TimeSpan | None:
-    moments = [exchange.started, exchange.ended, *_moments(exchange.turns)]
+    moments = [exchange.started, exchange.ended]
+    for turn in exchange.turns:
+        moments += (turn.started, turn.ended, *(block.at for block in turn.blocks))
     times = [moment for moment in moments if moment]
     return TimeSpan(min(times), max(times)) if times else None
-
-
-def _moments(turns: Sequence[Turn]) -> Iterator[datetime | None]:
-    for turn in turns:
-        yield from (turn.started, turn.ended, *(block.at for block in turn.blocks))

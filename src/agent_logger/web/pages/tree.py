@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from urllib.parse import quote
 
 from starlette.requests import Request
@@ -9,9 +10,10 @@ from starlette.responses import Response
 
 from agent_logger.model.session import Exchange, Turn
 from agent_logger.views.outline import NumberedTurn
-from agent_logger.web.pages.session import SessionRenderer, session_not_found, session_view_of
+from agent_logger.web.addresses import session_url
+from agent_logger.web.pages.session import SessionRenderer, render_view, session_not_found, session_view_of
 from agent_logger.web.pages.session_view import SessionView
-from agent_logger.web.site import session_url, site_of
+from agent_logger.web.site import site_of
 
 
 async def tree(request: Request) -> Response:
@@ -19,12 +21,10 @@ async def tree(request: Request) -> Response:
     root = await site.pool.query(lambda catalog: catalog.tree(view.summary.id))
     if root is None:
         raise session_not_found(view.summary.id)
-    return site.render(
+    return await render_view(
         request,
+        view,
         "tree.html",
-        view=view,
-        session=view.summary,
-        renderer=SessionRenderer(view),
         root=root,
         first_turns=_first_turns(view.turns),
         data_url=f"/api/v1{session_url(view.summary.id)}/tree",
@@ -52,38 +52,28 @@ class Column:
 
 
 async def comparison(request: Request) -> Response:
-    site, one, other = (
-        site_of(request),
-        await session_view_of(request),
-        await session_view_of(request, "other"),
-    )
+    one, other = await session_view_of(request), await session_view_of(request, "other")
     shared = shared_turns(one, other)
-    columns = [Column(view, SessionRenderer(view), list(turns_after(view, shared))) for view in (one, other)]
-    return await site.pool.run(
-        lambda: site.render(
-            request,
-            "comparison.html",
-            view=one,
-            session=one.summary,
-            renderer=columns[0].renderer,
-            columns=columns,
-            shared_count=shared,
-            is_related=other.summary.id in (one.summary.parent, None)
-            or one.summary.id == other.summary.parent,
-            data_url=f"/api/v1{session_url(one.summary.id)}/beside/{quote(other.summary.id, safe='')}",
-        )
+    site = site_of(request)
+    columns = [
+        Column(view, SessionRenderer(view, site.session_url(view.summary.id)), list(turns_after(view, shared)))
+        for view in (one, other)
+    ]
+    return await render_view(
+        request,
+        one,
+        "comparison.html",
+        columns=columns,
+        shared_count=shared,
+        is_related=other.summary.id in (one.summary.parent, None) or one.summary.id == other.summary.parent,
+        data_url=f"/api/v1{session_url(one.summary.id)}/beside/{quote(other.summary.id, safe='')}",
     )
 
 
 def shared_turns(one: SessionView, other: SessionView) -> int:
     """How many turns at the beginning are the same, by their ids, which a fork copies."""
-    pairs = zip(one.turns, other.turns, strict=False)
-    count = 0
-    for turn, other_turn in pairs:
-        if turn.message_id is None or turn.message_id != other_turn.message_id:
-            break
-        count += 1
-    return count
+    pairs = ((turn.message_id, other_turn.message_id) for turn, other_turn in zip(one.turns, other.turns, strict=False))
+    return sum(1 for _ in takewhile(lambda ids: ids[0] is not None and ids[0] == ids[1], pairs))
 
 
 def turns_after(view: SessionView, shared: int) -> Iterable[tuple[Exchange, Sequence[NumberedTurn]]]:

@@ -6,15 +6,21 @@ export function startLists() {
   const rows = document.querySelector("[data-rows]");
   const filters = document.querySelector("[data-filters]");
   if (filters) {
-    filters.addEventListener("change", () => filters.requestSubmit());
+    const { period, since, until } = filters.elements;
+    filters.addEventListener("change", event => {
+      if (event.target === since || event.target === until) period.value = "any";
+      if (event.target === period) since.value = until.value = "";
+      filters.requestSubmit();
+    });
     filters.addEventListener("submit", event => {
       event.preventDefault(); // what is not said stays out of the address
-      const said = [...new FormData(filters)].filter(([, value]) => value);
+      const usual = { period: "any", order: "active" };
+      const said = [...new FormData(filters)].filter(([name, value]) => value && value !== usual[name]);
       location.assign("/sessions" + (said.length ? `?${new URLSearchParams(said)}` : ""));
     });
   }
   const live = document.querySelector("[data-live]");
-  if (!live) return;
+  if (!live) return startHead();
   let queue = Promise.resolve();
   const then = step => { queue = queue.then(step).catch(() => {}); };
   listen(live.dataset.events, { // since the page was made
@@ -27,14 +33,31 @@ export function startLists() {
   });
 }
 
+// Beside the conversation, which renews its own, the head of a session says whether the session is live.
+function startHead() {
+  const head = document.querySelector("[data-head]");
+  if (!head || document.querySelector("[data-session]") || !head.querySelector(".live-mark")) return;
+  const tab = location.pathname.split("/")[3] ?? "";
+  const renew = async () => {
+    const answer = await fetch(`${head.dataset.head}/head?tab=${tab}`);
+    if (!answer.ok) return;
+    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("session-head");
+    document.getElementById("session-head").replaceWith(fresh);
+  };
+  listen(`${head.dataset.head}/events`, { changed: renew, live: renew, ended: renew });
+}
+
 async function renewRows(rows) {
   const url = new URL(rows.dataset.rows, location);
   url.searchParams.set("part", "1");
   const answer = await fetch(url);
   if (!answer.ok) return;
   const at = rows.querySelector(".at a")?.getAttribute("href");
+  const open = rows.querySelector(".peek[open]")?.closest("tr").querySelector("a").getAttribute("href");
   rows.innerHTML = await answer.text(); // made and escaped by the server
   if (at) rows.querySelector(`a[href="${CSS.escape(at)}"]`)?.closest("tr").classList.add("at");
+  const peek = open && rows.querySelector(`a[href="${CSS.escape(open)}"]`)?.closest("tr").querySelector(".peek");
+  if (peek) peek.open = true;
 }
 
 async function renewParts() {

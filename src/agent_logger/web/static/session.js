@@ -102,7 +102,7 @@ async function fill(details) {
     details.removeAttribute("data-src");
   } catch {
     delete details.dataset.asked;
-    wait.textContent = "This could not be read just now; close and open it to try again.";
+    wait.textContent = "This could not be loaded. Close and open it to try again.";
   }
 }
 
@@ -203,15 +203,20 @@ async function renew() {
   const fresh = parse(await get(`${url}/rest/${id.replace("part-", "")}`));
   for (const id of opened) fresh.getElementById?.(id)?.querySelectorAll("details.tool:not([data-src]), details.thought").forEach(it => { it.open = true; });
   const before = conversation.querySelectorAll(".turn:not(.speaking)").length;
+  const followed = following; // what comes now is in view at once, even if the reader scrolls away before the end of this
   tail.replaceWith(fresh);
   watch(conversation);
   look();
+  await renewHead();
+  const more = conversation.querySelectorAll(".turn:not(.speaking)").length - before;
+  if (following) toEnd();
+  else if (!followed && more > 0 && below() > 60) follow.textContent = `${more} new below`;
+}
+
+async function renewHead() {
   const around = new DOMParser().parseFromString(await get(`${url}/head`), "text/html");
   for (const id of ["session-head", "toc"]) document.getElementById(id).replaceWith(around.getElementById(id));
   entries = listed();
-  const more = conversation.querySelectorAll(".turn:not(.speaking)").length - before;
-  if (following) toEnd();
-  else if (more > 0 && below() > 60) follow.textContent = `${more} new below`;
 }
 
 // One after the other: what was said word by word goes when the turn itself is there.
@@ -219,7 +224,8 @@ let queue = Promise.resolve();
 const then = step => { queue = queue.then(step).catch(() => {}); };
 
 listen(`${url}/events?state=${reading.dataset.state}`, {
-  live: () => { follow.hidden = false; },
+  live: () => { if (follow.hidden) { follow.hidden = false; then(renewHead); } },
+  ended: () => { setFollowing(false); follow.hidden = true; then(renew); }, // what did not end is marked so now
   changed: () => { follow.hidden = false; then(renew); }, // what grows can be followed, whether its agent is known to run or not
   words: event => then(() => {
     follow.hidden = false;

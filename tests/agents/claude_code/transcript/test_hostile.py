@@ -17,6 +17,7 @@ from agent_logger.model.session import Usage
 from tests.agents.claude_code.claude_files import (
     SESSION,
     assistant,
+    damage_in,
     data_of,
     fixtures,
     result,
@@ -31,9 +32,7 @@ GOOD = [user("u", "hi"), assistant("a", ID, "hello")]
 
 def raw_source(data: bytes) -> SourceFiles:
     return SourceFiles(
-        File(
-            f"{SESSION}.jsonl", (), chunks=lambda: [data[at : at + 4096] for at in range(0, len(data), 4096)]
-        )
+        File(f"{SESSION}.jsonl", (), chunks=lambda: [data[at : at + 4096] for at in range(0, len(data), 4096)])
     )
 
 
@@ -67,20 +66,18 @@ BAD = [
     pytest.param(LINE[:-9], 1, id="cut"),
     pytest.param(b'{"type":"user","message":"\xff\xfe"}', 1, id="not UTF-8"),
     pytest.param(b'{"type":"mode","nobody reads":"\xff"}', 1, id="not UTF-8 where nobody reads"),
-    pytest.param(
-        b'{"type":"user","message":{"role":"user","content":"x"},"nobody reads":"\xff"}', 1, id="in a prompt"
-    ),
+    pytest.param(b'{"type":"user","message":{"role":"user","content":"x"},"nobody reads":"\xff"}', 1, id="in a prompt"),
     pytest.param(b"\r", 0, id="CR alone"),
 ]
 
 
 @pytest.mark.parametrize(("bad", "damaged"), BAD)
 def test_a_bad_line_is_reported_and_the_others_are_read(bad: bytes, damaged: int) -> None:
-    transcript = read(data_of([GOOD[0], bad, GOOD[1]]))
-    assert transcript.damaged == damaged
+    data = data_of([GOOD[0], bad, GOOD[1]])
+    transcript = read(data)
+    assert [it.line for it in damage_in(raw_source(data))] == [2] * damaged
     assert [it.user_input for it in transcript.session.exchanges] == ["hi"]
     assert [it.message_id for it in transcript.session.turns] == [ID]
-    assert all(place[1].line == 2 for place in transcript.damage)
 
 
 ODD = [
@@ -90,18 +87,14 @@ ODD = [
     pytest.param(lambda it: it.replace(b"there", b"\\ud83dx"), id="half a character"),
     pytest.param(lambda it: it.replace(b'"timestamp": "2026', b'"timestamp": "99999'), id="no time"),
     pytest.param(lambda it: it.replace(b'"uuid": "b"', b'"uuid": {"0": "b", "1": "c"}'), id="numeric keys"),
-    pytest.param(
-        lambda it: it.replace(b'"cwd": "', b'"cwd": ["'[:-1] + b'"x"], "cwd2": "'), id="a list for a text"
-    ),
-    pytest.param(
-        lambda it: LINE.replace(b"msg_01c", b"msg_02d").replace(b'"b"', b'"z"')[:-20] + it, id="glued"
-    ),
+    pytest.param(lambda it: it.replace(b'"cwd": "', b'"cwd": ["'[:-1] + b'"x"], "cwd2": "'), id="a list for a text"),
+    pytest.param(lambda it: LINE.replace(b"msg_01c", b"msg_02d").replace(b'"b"', b'"z"')[:-20] + it, id="glued"),
     pytest.param(lambda it: b'{"type":"mode"}' + it, id="two in one line"),
 ]
 
 
 @pytest.mark.parametrize("odd", ODD)
-def test_a_line_with_one_odd_thing_is_read_for_the_rest(odd: Callable[[bytes], bytes]) -> None:
+def test_a_line_with_one_invalid_field_keeps_its_other_fields(odd: Callable[[bytes], bytes]) -> None:
     transcript = read(data_of([*GOOD, odd(LINE)]))
     assert [it.message_id for it in transcript.session.turns] == [ID, "msg_01cccccccccccccc"]
     usage = transcript.session.turns[1].usage
@@ -114,23 +107,21 @@ NOT_COUNTS = [
     pytest.param(lambda it: it.replace(b'"input_tokens": 3', b'"input_tokens": 1e999'), id="infinity"),
     pytest.param(lambda it: it.replace(b'"input_tokens": 3', b'"input_tokens": %d' % 2**70), id="2^70"),
     pytest.param(lambda it: it.replace(b'"input_tokens": 3', b'"input_tokens": -7'), id="negative"),
-    pytest.param(
-        lambda it: it.replace(b'"input_tokens": 3', b'"input_tokens": "3"'), id="a text for a number"
-    ),
+    pytest.param(lambda it: it.replace(b'"input_tokens": 3', b'"input_tokens": "3"'), id="a text for a number"),
     pytest.param(lambda it: it.replace(b'"input_tokens": 3', b'"input_tokens": [3]'), id="a list"),
     pytest.param(lambda it: it.replace(b'"input_tokens": 3', b'"input_tokens": true'), id="a truth"),
 ]
 
 
 @pytest.mark.parametrize("odd", NOT_COUNTS)
-def test_a_usage_that_holds_something_other_than_counts_is_unknown(odd: Callable[[bytes], bytes]) -> None:
+def test_usage_with_invalid_counts_is_unknown(odd: Callable[[bytes], bytes]) -> None:
     session = read(data_of([*GOOD, odd(LINE)])).session
     assert [it.message_id for it in session.turns] == [ID, "msg_01cccccccccccccc"]
     assert session.turns[1].usage is None
     assert session.cost.unpriced == 1
 
 
-def test_a_line_of_100_mb_is_kept_by_its_place() -> None:
+def test_a_line_of_100_mb_is_reported_by_offset_and_length() -> None:
     first = encoded(user("u", "hi")) + b"\n"
     chunk = b"x" * (1 << 20)
 
@@ -138,16 +129,10 @@ def test_a_line_of_100_mb_is_kept_by_its_place() -> None:
         return [first + b'{"type":"user","message":"', *[chunk] * 100, b'"}\n' + LINE + b"\n"]
 
     source = SourceFiles(File(f"{SESSION}.jsonl", (), chunks=chunks))
-    transcript = transcript_of(source)
-    ((_, damage),) = transcript.damage
+    (damage,) = damage_in(source)
     assert (damage.line, damage.offset, damage.length) == (2, len(first), (100 << 20) + 28)
-    assert len(transcript.session.turns) == 1
+    assert len(session_of(source).turns) == 1
     assert len(list(responses_of(source))) == 1
-
-
-def test_damage_without_end_is_counted_and_does_not_fill_the_memory() -> None:
-    transcript = transcript_of(raw_source(b"x\n" * 5000))
-    assert (transcript.damaged, len(transcript.damage)) == (5000, 1000)
 
 
 @cache
@@ -186,7 +171,7 @@ def mutated(value: Any, draw: Callable[[st.SearchStrategy[Any]], Any], depth: in
 
 @settings(max_examples=150, deadline=None)
 @given(st.data())
-def test_real_lines_with_anything_in_any_field_are_read(data: st.DataObject) -> None:
+def test_real_lines_with_arbitrary_field_values_are_read(data: st.DataObject) -> None:
     # Each once: of two copies of a line, spoilt in two ways, readers need not believe the same one.
     lines = data.draw(st.lists(st.sampled_from(real_lines()), min_size=1, max_size=6, unique=True))
     changed = [json.dumps(mutated(json.loads(it), data.draw)).encode() for it in lines]
@@ -195,7 +180,7 @@ def test_real_lines_with_anything_in_any_field_are_read(data: st.DataObject) -> 
 
 @settings(max_examples=150, deadline=None)
 @given(st.data())
-def test_real_lines_with_bytes_changed_cut_or_glued_are_read(data: st.DataObject) -> None:
+def test_real_lines_with_corrupted_bytes_are_read(data: st.DataObject) -> None:
     lines = data.draw(st.lists(st.sampled_from(real_lines()), min_size=1, max_size=4))
     text = bytearray(data_of(lines))
     for _ in range(data.draw(st.integers(1, 5))):
@@ -204,7 +189,17 @@ def test_real_lines_with_bytes_changed_cut_or_glued_are_read(data: st.DataObject
     read(bytes(text) + b"\n" + data_of(GOOD))
 
 
-def test_both_ways_to_read_a_file_agree() -> None:
+@pytest.mark.parametrize(
+    "ids", [("msg_01dddddddddddddd", "\x80sg_01dddddddddddddd"), ("other", "msg_01dddddddddddddd")]
+)
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_copy_of_a_line_with_another_message_id_is_not_another_response(ids: tuple[str, str], swapped: bool) -> None:
+    lines = [assistant("c", message_id, use("toolu_1")) for message_id in (ids[::-1] if swapped else ids)]
+    text = data_of([*GOOD, *lines])
+    assert len(read(text).session.turns) == len(read(data_of([*GOOD, lines[0]])).session.turns)
+
+
+def test_reading_by_chunks_and_by_lines_gives_the_same_session() -> None:
     lines: list[dict[str, Any] | bytes] = [
         *GOOD,
         assistant("c", "msg_01dddddddddddddd", use("toolu_1")),
@@ -216,7 +211,7 @@ def test_both_ways_to_read_a_file_agree() -> None:
 
 
 @pytest.mark.parametrize("fixture", fixtures(), ids=lambda it: it.name)
-def test_the_quick_way_tells_what_the_whole_session_does(fixture: Any) -> None:
+def test_responses_of_yields_the_same_responses_as_the_full_session(fixture: Any) -> None:
     for source in fixture.sources():
         turns = session_of(source).turns
         rows = list(responses_of(source))

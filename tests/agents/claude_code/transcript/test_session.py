@@ -4,10 +4,13 @@ import pytest
 
 from agent_logger.agents.claude_code.opener import claude_source
 from agent_logger.agents.claude_code.transcript.records import token_usage
+from agent_logger.agents.claude_code.transcript.responses import read_responses
 from agent_logger.agents.claude_code.transcript.session import Transcript, session_of, transcript_of
-from agent_logger.agents.claude_code.transcript.tree import Relatives
+from agent_logger.agents.claude_code.transcript.tree import Lineage, Relatives
+from agent_logger.agents.claude_code.transcript.turns import is_unique
+from agent_logger.agents.source_files import SourceFiles
 from agent_logger.model.session import MAIN, Session, Turn, Usage
-from tests.agents.claude_code.claude_files import Fixture, fixture, fixtures, message_id, tool_ids
+from tests.agents.claude_code.claude_files import Fixture, damage_in, fixture, fixtures, message_id, tool_ids
 
 FIXTURES = pytest.mark.parametrize("fixture", fixtures(), ids=lambda it: it.name)
 
@@ -43,21 +46,19 @@ UNTOLD = {
 
 def told(fixture: Fixture) -> list[Turn]:
     """The responses that all files of a tree tell of, copies once."""
-    turns = [
-        turn for source in fixture.sources() for turn in session_of(source).turns if not turn.is_synthetic
-    ]
+    turns = [turn for source in fixture.sources() for turn in session_of(source).turns if not turn.is_synthetic]
     return list({turn.message_id: turn for turn in turns}.values())
 
 
 @FIXTURES
-def test_what_was_billed_is_what_the_api_says(fixture: Fixture) -> None:
+def test_session_usage_matches_the_usage_billed_by_the_api(fixture: Fixture) -> None:
     more, _why = UNTOLD.get(fixture.name, (Usage(), ""))
     billed = sum((turn.usage for turn in told(fixture) if turn.usage), Usage())
     assert billed == fixture.true_usage() + more
 
 
 @FIXTURES
-def test_turns_are_the_responses_of_the_api(fixture: Fixture) -> None:
+def test_complete_turns_match_the_responses_of_the_api(fixture: Fixture) -> None:
     turns = told(fixture)
     complete = {turn.message_id for turn in turns if turn.complete}
     if fixture.name in ("claude-cli/2.1.325/odd_cwds", "claude-cli/2.1.4/resume_chain"):
@@ -69,7 +70,7 @@ def test_turns_are_the_responses_of_the_api(fixture: Fixture) -> None:
 
 
 @FIXTURES
-def test_tool_calls_are_those_that_the_model_made(fixture: Fixture) -> None:
+def test_tool_calls_of_a_turn_match_the_api_response(fixture: Fixture) -> None:
     made = {message_id(call): tool_ids(call) for call in fixture.answers("main", "subagent", "warmup")}
     for turn in told(fixture):
         if turn.complete:
@@ -78,7 +79,7 @@ def test_tool_calls_are_those_that_the_model_made(fixture: Fixture) -> None:
 
 
 @FIXTURES
-def test_turns_of_sub_agents_are_in_the_threads_the_client_named(fixture: Fixture) -> None:
+def test_subagent_turns_are_in_the_threads_named_by_the_client(fixture: Fixture) -> None:
     wanted = {(call.truth["agent_id"], message_id(call)) for call in fixture.answers("subagent")}
     found = {
         (turn.thread.removeprefix("agent:"), turn.message_id)
@@ -92,9 +93,9 @@ def test_turns_of_sub_agents_are_in_the_threads_the_client_named(fixture: Fixtur
 @FIXTURES
 def test_every_line_can_be_read(fixture: Fixture) -> None:
     for source in fixture.sources():
-        transcript = transcript_of(source)
-        assert (transcript.damaged, transcript.session.agent) == (0, "claude-code")
-        assert transcript.session.id in source.main.name
+        session = session_of(source)
+        assert (damage_in(source), session.agent) == ([], "claude-code")
+        assert session.id in source.main.name
 
 
 # ---------------------------------------------------------------- one by one
@@ -113,7 +114,7 @@ def by_id(name: str) -> dict[str, Transcript]:
     return {it.session.id[:4]: it for it in map(transcript_of, fixture(name).sources())}
 
 
-def test_a_split_message_is_one_turn_with_the_results_of_its_parallel_tools() -> None:
+def test_a_message_split_over_lines_is_one_turn_with_its_parallel_tool_results() -> None:
     session = only("claude-cli/2.1.325/tools_stream").session
     assert shape(session) == [("Write a tiny poem to poem.md and check it", True, "result", 4)]
     first, second, third, last = session.turns
@@ -125,7 +126,7 @@ def test_a_split_message_is_one_turn_with_the_results_of_its_parallel_tools() ->
     assert session.files == ["/home/user/project/poem.md"]
 
 
-def test_sub_agents_stand_behind_the_call_that_started_them() -> None:
+def test_subagent_turns_follow_the_tool_call_that_started_them() -> None:
     session = only("claude-cli/2.1.325/subagents").session
     calls = {call.id: call.input["description"] for call in session.turns[0].tool_calls}
     assert [(it.description, calls[it.tool_use_id or ""], it.parent_thread) for it in session.agents] == [
@@ -135,14 +136,14 @@ def test_sub_agents_stand_behind_the_call_that_started_them() -> None:
     assert [it.thread.partition(":")[0] for it in session.turns] == ["main", *["agent"] * 4, "main"]
 
 
-def test_a_large_result_is_read_from_its_file() -> None:
+def test_a_large_tool_result_is_read_from_its_side_file() -> None:
     (call,) = only("claude-cli/2.1.325/tool_results_file").session.tool_calls
     assert call.result is not None
     assert len(call.result) == 46493
     assert call.result.startswith("line 1 of a rather long output\nline 2")
 
 
-def test_compaction_and_commands_begin_no_exchange() -> None:
+def test_compactions_and_commands_do_not_start_exchanges() -> None:
     transcript = only("claude-cli/2.1.325/compact_and_slash")
     inputs = [it.user_input for it in transcript.session.exchanges]
     assert inputs == ["Remember BANANA", "Again", "After compact"]
@@ -151,7 +152,7 @@ def test_compaction_and_commands_begin_no_exchange() -> None:
     assert not any(it.left for it in transcript.session.exchanges)
 
 
-def test_what_was_killed_goes_on() -> None:
+def test_a_killed_and_resumed_session_has_both_exchanges() -> None:
     session = only("claude-cli/2.1.325/kill9_resume").session
     assert shape(session) == [
         ("Write half.txt and explain", False, "input", 2),
@@ -161,20 +162,20 @@ def test_what_was_killed_goes_on() -> None:
     assert (synthetic.is_synthetic, synthetic.usage) == (True, None)
 
 
-def test_what_was_killed_is_seen_as_far_as_it_came() -> None:
+def test_a_killed_session_is_shown_up_to_its_last_line() -> None:
     (path,) = fixture("claude-cli/2.1.325/kill9_resume").paths("home_after_kill")
     session = session_of(claude_source(path))
     assert shape(session) == [("Write half.txt and explain", False, None, 1)]
     assert [call.result is not None for call in session.tool_calls] == [True]
 
 
-def test_an_interrupted_response_is_marked() -> None:
+def test_an_interrupted_exchange_is_marked_as_cut() -> None:
     session = only("claude-agent-sdk/0.2.182/interrupt").session
     assert [it.end_reason for it in session.exchanges] == ["cut", "result"]
     assert [it.complete for it in session.turns] == [True, False, True]
 
 
-def test_an_error_of_the_api_is_shown_and_not_billed() -> None:
+def test_an_api_error_is_shown_and_not_billed() -> None:
     session = only("claude-cli/2.1.325/api_error_529").session
     assert shape(session) == [("Say hello", False, "failed", 1)]
     assert "529" in session.turns[0].blocks[0].text
@@ -183,12 +184,10 @@ def test_an_error_of_the_api_is_shown_and_not_billed() -> None:
 
 def test_a_title_comes_from_the_client_else_from_the_first_prompt() -> None:
     assert only("claude-cli/2.1.325/interactive_tui").session.title == "Fake side title"
-    assert (
-        only("claude-cli/2.1.325/tools_stream").session.title == "Write a tiny poem to poem.md and check it"
-    )
+    assert only("claude-cli/2.1.325/tools_stream").session.title == "Write a tiny poem to poem.md and check it"
 
 
-def test_a_summary_is_the_title_of_the_session_it_ends_in() -> None:
+def test_a_summary_is_the_title_of_the_session_with_its_last_message() -> None:
     """1.0.3 writes it into the file of the session that is begun next."""
     sources = {source.main.name[:4]: source for source in fixture("claude-cli/1.0.3/resume_chain").sources()}
     summaries = transcript_of(sources["0b4c"]).summaries
@@ -197,17 +196,12 @@ def test_a_summary_is_the_title_of_the_session_it_ends_in() -> None:
     assert session_of(sources["0b4c"], summaries).title == "Remember BANANA"
 
 
-def test_files_that_the_client_keeps_are_told() -> None:
-    files = only("claude-cli/2.1.325/interactive_tui").files
-    assert [(it.path, it.hash) for it in files] == [("poem.md", None), ("poem.md", "d154a39564b29568")]
-
-
-def test_the_project_is_where_it_was_and_not_what_the_folder_is_called() -> None:
+def test_the_project_is_the_recorded_cwd_and_not_the_folder_name() -> None:
     projects = {session_of(source).project for source in fixture("claude-cli/2.1.325/odd_cwds").sources()}
     assert {"/home/user/cwds/emoji🎉x", "/home/user/cwds/under_score"} < projects
 
 
-def test_a_program_that_asks_is_told_from_a_person() -> None:
+def test_sdk_prompts_are_distinguished_from_typed_prompts() -> None:
     assert [it.origin for it in only("claude-cli/2.1.325/hello_json").session.exchanges] == ["sdk"]
     assert [it.origin for it in only("claude-cli/2.1.325/interactive_tui").session.exchanges] == [None, None]
 
@@ -215,25 +209,33 @@ def test_a_program_that_asks_is_told_from_a_person() -> None:
 # ---------------------------------------------------------------- forks
 
 FORKS = [
-    pytest.param(
-        "claude-cli/2.1.325/resume_chain", {"5b8b": "656a", "9999": "656a", "656a": None, "1111": None}
-    ),
+    pytest.param("claude-cli/2.1.325/resume_chain", {"5b8b": "656a", "9999": "656a", "656a": None, "1111": None}),
     pytest.param("claude-cli/2.1.197/resume_chain", {"d733": "9401", "9401": None}),
     # 1.0.3 made a new session of every one that went on.
-    pytest.param(
-        "claude-cli/1.0.3/resume_chain", {"3839": None, "0b4c": "3839", "ef57": "0b4c", "8d17": "3839"}
-    ),
+    pytest.param("claude-cli/1.0.3/resume_chain", {"3839": None, "0b4c": "3839", "ef57": "0b4c", "8d17": "3839"}),
 ]
 
 
+def lineage_of(source: SourceFiles) -> Lineage:
+    session, read = session_of(source), read_responses(source)
+    ids = dict.fromkeys(row.message_id for row in read.responses if row.thread == MAIN and row.message_id)
+    return Lineage(
+        session=session.id,
+        message_ids=list(filter(is_unique, ids)),
+        began=session.started,
+        forked_from=read.beginning.forked_from,
+        first_written=read.beginning.first_written,
+        own_line_after=read.beginning.own_line_after,
+    )
+
+
 @pytest.mark.parametrize(("name", "parents"), FORKS)
-def test_a_fork_knows_its_parent_by_the_history_it_copied(name: str, parents: dict[str, str | None]) -> None:
-    found = by_id(name)
-    lineages = [it.lineage for it in found.values()]
+def test_a_fork_is_linked_to_its_parent_by_the_copied_history(name: str, parents: dict[str, str | None]) -> None:
+    found = {it.session[:4]: it for it in map(lineage_of, fixture(name).sources())}
+    parent_of = Relatives(found.values()).parents()
     for own, parent in parents.items():
-        told = Relatives(lineages).parent_of(found[own].lineage)
-        assert (told.session[:4] if told else None) == parent
-        if told and parent:
-            shared = [turn.message_id for turn in found[parent].session.turns]
-            assert told.shared == shared
-            assert not told.certain
+        told = parent_of.get(found[own].session)
+        assert (told[:4] if told else None) == parent
+        if parent:
+            ids = found[parent].message_ids
+            assert found[own].message_ids[: len(ids)] == ids

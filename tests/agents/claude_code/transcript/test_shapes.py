@@ -2,7 +2,6 @@
 
 import json
 from datetime import datetime
-from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -13,10 +12,13 @@ from agent_logger.agents.claude_code.transcript.records import SessionRecord
 from agent_logger.agents.claude_code.transcript.responses import responses_of
 from agent_logger.agents.claude_code.transcript.session import session_of, transcript_of
 from agent_logger.agents.claude_code.transcript.tree import Lineage, Relatives, behind_parents
+from agent_logger.agents.source_files import SourceFiles
 from agent_logger.model.session import Session, Usage
 from tests.agents.claude_code.claude_files import (
     SESSION,
     assistant,
+    damage_in,
+    file_of,
     line,
     result,
     source_of,
@@ -38,7 +40,7 @@ def inputs(session: Session) -> list[str | None]:
 # ---------------------------------------------------------------- turns
 
 
-def test_lines_of_one_message_are_one_turn_with_the_most_final_usage() -> None:
+def test_lines_of_one_message_form_one_turn_with_the_final_usage() -> None:
     lines = [
         user("u", "hi", at=1),
         assistant("a", ID, "one", parent="u", at=2, output=1, stop=None),
@@ -51,12 +53,12 @@ def test_lines_of_one_message_are_one_turn_with_the_most_final_usage() -> None:
     assert (turn.started, turn.ended) == (turn.blocks[0].at, turn.blocks[2].at)
 
 
-def test_a_copy_that_goes_further_wins_while_none_has_ended() -> None:
+def test_the_larger_usage_wins_when_no_copy_has_a_stop_reason() -> None:
     lines = [assistant("a", ID, "one", output=9, stop=None), assistant("b", ID, "two", output=4, stop=None)]
     assert session_of(source_of(lines)).usage.output_tokens == 9
 
 
-def test_whole_copies_that_grow_repeat_no_block() -> None:
+def test_growing_copies_of_a_message_do_not_repeat_blocks() -> None:
     lines = [
         assistant("a", ID, "one", stop=None),
         assistant("b", ID, "one", use("toolu_1")),
@@ -67,13 +69,13 @@ def test_whole_copies_that_grow_repeat_no_block() -> None:
     assert len(session.turns[0].blocks) == 3
 
 
-def test_the_same_line_twice_counts_once() -> None:
+def test_a_duplicate_line_counts_once() -> None:
     lines = [user("u", "hi"), assistant("a", None, "one"), user("u", "hi"), assistant("a", None, "one")]
     session = session_of(source_of(lines))
     assert (inputs(session), len(session.turns)) == (["hi"], 1)
 
 
-def test_a_damaged_line_hides_no_good_one_with_its_id() -> None:
+def test_a_damaged_line_does_not_hide_a_good_line_with_the_same_id() -> None:
     whole = assistant("a", ID, "one", output=9)
     damaged = {name: value for name, value in whole.items() if name != "type"}
     assert session_of(source_of([damaged, whole, whole])).usage.output_tokens == 9
@@ -85,9 +87,7 @@ def damaged(**fields: Any) -> bytes:
 
 
 DAMAGED = [
-    pytest.param(
-        damaged(usage={"output_tokens": 700, "input_tokens": "many"}), id="a field that does not fit"
-    ),
+    pytest.param(damaged(usage={"output_tokens": 700, "input_tokens": "many"}), id="a field that does not fit"),
     pytest.param(damaged(usage={"output_tokens": 700}, content=[text("half \ud83d")]), id="half a character"),
     pytest.param(damaged(usage="none"), id="no usage that can be read"),
     pytest.param(damaged(usage=None), id="no usage"),
@@ -99,9 +99,7 @@ DAMAGED = [
 @pytest.mark.parametrize("odd", DAMAGED)
 @pytest.mark.parametrize("damaged_first", [True, False])
 @pytest.mark.parametrize("cut", [True, False])
-def test_of_a_line_that_is_there_damaged_and_whole_the_whole_one_counts(
-    odd: bytes, damaged_first: bool, cut: bool
-) -> None:
+def test_an_intact_line_takes_precedence_over_its_damaged_copy(odd: bytes, damaged_first: bool, cut: bool) -> None:
     copies = [odd, json.dumps(assistant("a", ID, "one", output=9)).encode()]
     lines: list[Any] = [user("u", "hi"), *(copies if damaged_first else copies[::-1])]
     [turn] = session_of(source_of(lines, cut=cut)).turns
@@ -110,7 +108,7 @@ def test_of_a_line_that_is_there_damaged_and_whole_the_whole_one_counts(
     assert [it.text for it in turn.blocks] == ["one"]
 
 
-def test_ids_that_a_server_uses_again_are_several_turns() -> None:
+def test_message_ids_reused_by_a_server_are_separate_turns() -> None:
     lines = [
         it
         for number in range(2000)
@@ -141,7 +139,7 @@ COUNTED = [
 @given(st.lists(st.sampled_from(COUNTED), max_size=8))
 @example([COUNTED[0], COUNTED[2], COUNTED[0], COUNTED[2]])  # written twice
 @example([COUNTED[2], COUNTED[1], COUNTED[3]])  # the id was used again
-def test_a_response_counts_once_for_the_session_and_the_ledger_whatever_its_id(lines: list[Any]) -> None:
+def test_session_and_ledger_count_each_response_once_for_any_kind_of_id(lines: list[Any]) -> None:
     turns = [it for it in session_of(source_of(lines)).turns if it.usage]
     responses = list(responses_of(source_of(lines)))
     assert sum(it.usage.output_tokens for it in turns if it.usage) == sum(
@@ -150,7 +148,7 @@ def test_a_response_counts_once_for_the_session_and_the_ledger_whatever_its_id(l
     assert len(turns) == len(responses)
 
 
-def test_texts_beside_the_results_of_tools_are_the_clients() -> None:
+def test_text_beside_tool_results_is_not_a_prompt() -> None:
     told = [
         user("u", "hi"),
         assistant("a", ID, use("toolu_1")),
@@ -159,7 +157,7 @@ def test_texts_beside_the_results_of_tools_are_the_clients() -> None:
     assert inputs(session_of(source_of(told))) == ["hi"]
 
 
-def test_a_use_without_result_and_a_result_without_use_are_kept() -> None:
+def test_unmatched_tool_calls_and_tool_results_are_preserved() -> None:
     lines = [
         user("u", "hi"),
         assistant("a", ID, use("toolu_1", "Write"), use("toolu_2", "Read")),
@@ -173,7 +171,7 @@ def test_a_use_without_result_and_a_result_without_use_are_kept() -> None:
     ]
 
 
-def test_a_result_that_comes_late_goes_to_the_turn_that_called() -> None:
+def test_a_late_tool_result_is_added_to_the_turn_of_its_call() -> None:
     lines = [
         assistant("a", ID, use("toolu_1")),
         assistant("b", OTHER, use("toolu_2")),
@@ -184,12 +182,12 @@ def test_a_result_that_comes_late_goes_to_the_turn_that_called() -> None:
     assert [len(turn.blocks) for turn in turns] == [2, 2]
 
 
-def test_a_result_before_any_turn_is_kept() -> None:
+def test_a_tool_result_before_any_turn_is_preserved() -> None:
     session = session_of(source_of([user("r", [result("toolu_lost")])]))
     assert [(it.id, it.result) for it in session.tool_calls] == [("toolu_lost", "done")]
 
 
-def test_blocks_of_other_kinds_are_kept_as_they_came() -> None:
+def test_unknown_block_types_are_preserved_unchanged() -> None:
     odd = {"type": "hologram", "depth": 3}
     found = {"type": "web_search_tool_result", "tool_use_id": "srv", "content": [{"title": "x"}]}
     (turn,) = session_of(source_of([assistant("a", ID, odd, found, {"type": "text", "text": 5})])).turns
@@ -199,7 +197,7 @@ def test_blocks_of_other_kinds_are_kept_as_they_came() -> None:
     ]
 
 
-def test_both_lifetimes_of_the_cache_are_told() -> None:
+def test_cache_writes_of_both_lifetimes_are_counted() -> None:
     told = assistant("a", ID, "x")
     told["message"]["usage"] = {
         "cache_creation_input_tokens": 900,
@@ -224,12 +222,12 @@ NOT_TYPED = [
 
 
 @pytest.mark.parametrize("odd", NOT_TYPED, ids=lambda it: str(it["message"]["content"])[:30])
-def test_texts_of_the_client_are_neither_prompts_nor_titles(odd: dict[str, Any]) -> None:
+def test_client_generated_text_is_neither_a_prompt_nor_a_title(odd: dict[str, Any]) -> None:
     session = session_of(source_of([odd, user("u", "\n\nfirst line\nsecond", at=1)]))
     assert (inputs(session), session.title) == (["first line\nsecond"], "first line")
 
 
-def test_a_command_that_the_model_answers_was_a_prompt() -> None:
+def test_a_slash_command_answered_by_the_model_is_a_prompt() -> None:
     lines = [
         user("u", "hi"),
         assistant("a", ID, "hello", parent="u"),
@@ -242,20 +240,18 @@ def test_a_command_that_the_model_answers_was_a_prompt() -> None:
     assert session_of(source_of(lines[2:])).title == "/review all of it"
 
 
-def test_a_task_that_ends_begins_an_exchange_that_nobody_typed() -> None:
+def test_a_task_notification_starts_an_exchange_without_user_input() -> None:
     lines = [
         user("u", "hi"),
         assistant("a", ID, "hello", parent="u"),
-        user(
-            "t", "<task-notification>x</task-notification>", parent="a", origin={"kind": "task-notification"}
-        ),
+        user("t", "<task-notification>x</task-notification>", parent="a", origin={"kind": "task-notification"}),
         assistant("b", OTHER, "I see", parent="t"),
     ]
     told = [(it.user_input, it.origin, len(it.turns)) for it in session_of(source_of(lines)).exchanges]
     assert told == [("hi", None, 1), (None, "task-notification", 1)]
 
 
-def test_what_was_typed_while_the_agent_worked_is_an_input() -> None:
+def test_a_prompt_queued_while_the_agent_works_starts_an_exchange() -> None:
     lines = [
         user("u", "hi"),
         assistant("a", ID, use("toolu_1"), parent="u"),
@@ -270,19 +266,16 @@ def test_what_was_typed_while_the_agent_worked_is_an_input() -> None:
     ]
 
 
-def test_titles_of_a_person_win() -> None:
+def test_a_custom_title_takes_precedence_over_generated_titles() -> None:
     titles = [{"type": "custom-title", "customTitle": "mine"}, {"type": "ai-title", "aiTitle": "its"}]
     assert session_of(source_of([user("u", "hi"), *titles])).title == "mine"
     assert (
-        session_of(source_of([user("u", "hi"), titles[1], {"type": "ai-title", "aiTitle": "newer"}])).title
-        == "newer"
+        session_of(source_of([user("u", "hi"), titles[1], {"type": "ai-title", "aiTitle": "newer"}])).title == "newer"
     )
 
 
-def test_a_summary_may_have_no_time_and_no_leaf() -> None:
-    assert (
-        session_of(source_of([user("u", "hi"), {"type": "summary", "summary": "said hi"}])).title == "said hi"
-    )
+def test_a_summary_without_time_and_leaf_is_a_title() -> None:
+    assert session_of(source_of([user("u", "hi"), {"type": "summary", "summary": "said hi"}])).title == "said hi"
     other = [{"type": "summary", "summary": "of another", "leafUuid": "elsewhere"}]
     assert session_of(source_of([user("u", "hi"), *other])).title == "hi"
     assert session_of(source_of([user("u", "hi")]), {"u": "from elsewhere"}).title == "from elsewhere"
@@ -291,7 +284,7 @@ def test_a_summary_may_have_no_time_and_no_leaf() -> None:
 # ---------------------------------------------------------------- the tree
 
 
-def test_what_a_conversation_did_not_go_on_from_was_left() -> None:
+def test_abandoned_branches_are_marked_as_left() -> None:
     lines = [
         user("u1", "first"),
         assistant("a1", "msg_01aaaaaaaaaaaa1", "x", parent="u1"),
@@ -308,12 +301,12 @@ def test_what_a_conversation_did_not_go_on_from_was_left() -> None:
     assert [it.left for it in session.exchanges] == [True, True, True, False]
 
 
-def test_lines_without_parents_were_not_left() -> None:
+def test_exchanges_without_parent_links_are_not_marked_as_left() -> None:
     lines = [user("u1", "first"), assistant("a1", "msg_01aaaaaaaaaaaa1", "x"), user("u2", "second")]
     assert not any(it.left for it in session_of(source_of(lines)).exchanges)
 
 
-def test_two_processes_in_one_file_are_told_apart() -> None:
+def test_turns_of_two_processes_in_one_file_are_assigned_to_their_own_prompts() -> None:
     lines = [
         user("u1", "first"),
         assistant("a1", "msg_01aaaaaaaaaaaa1", "x", parent="u1"),
@@ -327,7 +320,7 @@ def test_two_processes_in_one_file_are_told_apart() -> None:
     assert told == [("first", ["x"]), ("left", ["for left"]), ("right", ["for right"])]
 
 
-def test_parallel_results_are_no_branch() -> None:
+def test_parallel_tool_results_are_not_a_branch() -> None:
     lines = [
         user("u1", "first"),
         assistant("a1", ID, use("toolu_1"), parent="u1", apiBlockIndex=0),
@@ -342,7 +335,7 @@ def test_parallel_results_are_no_branch() -> None:
     assert all(call.result for call in transcript.session.tool_calls)
 
 
-def test_lines_that_are_missing_or_go_in_circles_make_no_branch() -> None:
+def test_missing_or_cyclic_parents_do_not_create_a_branch() -> None:
     lines = [user("u1", "a", parent="lost"), user("u2", "b", parent="gone"), user("u3", "c", parent="u3")]
     assert len(transcript_of(source_of(lines)).session.exchanges) == 3
     circle = [line("attachment", "x", "y"), line("attachment", "y", "x"), user("u", "a", parent="y")]
@@ -369,21 +362,19 @@ PARENTS = [
 
 
 @pytest.mark.parametrize(("ids", "others", "parent"), PARENTS)
-def test_the_parent_is_the_older_one_of_two_that_begin_alike(
+def test_the_parent_is_the_older_session_with_the_same_beginning(
     ids: str, others: list[tuple[str, str, int | None]], parent: str | None
 ) -> None:
     own = lineage("own", ids, began=5)
-    found = Relatives([own, *(lineage(*it) for it in others)]).parent_of(own)
-    assert (found.session if found else None) == parent
+    assert Relatives([own, *(lineage(*it) for it in others)]).parents().get("own") == parent
 
 
-def test_of_two_sessions_one_at_most_is_the_others_parent() -> None:
+def test_two_sessions_are_never_each_others_parent() -> None:
     left, right = lineage("left", "abx", 3), lineage("right", "aby", 3)
-    both = Relatives([left, right])
-    assert [bool(both.parent_of(it)) for it in (left, right)] == [False, True]
+    assert Relatives([left, right]).parents() == {"right": "left"}
 
 
-def test_a_session_is_not_compared_with_thousands_that_share_an_id() -> None:
+def test_finding_a_parent_takes_few_comparisons_when_thousands_share_an_id() -> None:
     """As some servers give it to all their answers."""
 
     class Counted(frozenset[str]):
@@ -397,19 +388,15 @@ def test_a_session_is_not_compared_with_thousands_that_share_an_id() -> None:
     for it in family:
         it.__dict__["ids"] = Counted(it.message_ids)
     relatives = Relatives(family)
-    assert relatives.parent_of(family[0]) is None
     Counted.compared = 0
-    parents = [relatives.parent_of(it) for it in family[1:]]
-    assert {it and it.session for it in parents} == {"0001"}
+    assert relatives.parents() == {it.session: "0001" for it in family[1:]}
     assert Counted.compared < 5 * len(family)
 
 
-def test_what_the_client_says_of_a_fork_is_certain() -> None:
-    transcript = transcript_of(
-        source_of([user("u", "hi", forkedFrom={"sessionId": "parent", "messageUuid": "x"})])
-    )
-    found = Relatives([]).parent_of(transcript.lineage)
-    assert (transcript.session.parent, found and found.certain) == ("parent", True)
+def test_a_parent_that_the_client_names_is_taken_even_if_its_file_is_gone() -> None:
+    source = source_of([user("u", "hi", forkedFrom={"sessionId": "parent", "messageUuid": "x"})])
+    assert session_of(source).parent == "parent"
+    assert Relatives([lineage("own", "", forked_from="parent")]).parents() == {"own": "parent"}
 
 
 # ---------------------------------------------------------------- sub-agents
@@ -425,9 +412,7 @@ def agent_lines(name: str, **fields: Any) -> list[dict[str, Any]]:
     same = {"isSidechain": True, **fields}
     return [
         user(f"{name}u", "go and look", at=3, **same),
-        assistant(
-            f"{name}a", f"msg_agent_{name:_<12}", use(f"toolu_{name}"), parent=f"{name}u", at=4, **same
-        ),
+        assistant(f"{name}a", f"msg_agent_{name:_<12}", use(f"toolu_{name}"), parent=f"{name}u", at=4, **same),
     ]
 
 
@@ -435,14 +420,14 @@ def joined(session: Session) -> list[tuple[str, str, str | None]]:
     return [(it.thread, it.parent_thread, it.tool_use_id) for it in session.agents]
 
 
-def test_sidechains_in_the_sessions_own_file_are_threads() -> None:
+def test_sidechains_in_the_main_file_are_threads() -> None:
     """As 1.0 wrote them, without a name: their first line is one."""
     session = session_of(source_of([*MAIN_LINES[:2], *agent_lines("x"), MAIN_LINES[2]]))
     assert joined(session) == [("agent:xu", "main", "toolu_1")]
     assert [it.thread for it in session.turns] == ["main", "agent:xu"]
 
 
-def test_an_agent_without_a_meta_file_is_joined_by_the_result_or_by_its_prompt() -> None:
+def test_a_subagent_without_a_meta_file_is_matched_by_result_or_prompt() -> None:
     named = [*MAIN_LINES[:2], {**MAIN_LINES[2], "toolUseResult": {"agentId": "y"}}]
     other = [user("yu", "something else", isSidechain=True), *agent_lines("y")[1:]]
     by_result = source_of(named, [(f"{AGENTS}/agent-y.jsonl", other)])
@@ -450,7 +435,7 @@ def test_an_agent_without_a_meta_file_is_joined_by_the_result_or_by_its_prompt()
     assert joined(session_of(by_result)) == joined(session_of(by_prompt)) == [("agent:y", "main", "toolu_1")]
 
 
-def test_an_agent_of_an_agent_is_joined_to_it() -> None:
+def test_a_nested_subagent_is_joined_to_its_parent_agent() -> None:
     names = [f"{AGENTS}/agent-{it}.jsonl" for it in "xy"]
     metas = {
         "x": {"toolUseId": "toolu_1", "agentType": "scout"},
@@ -464,7 +449,7 @@ def test_an_agent_of_an_agent_is_joined_to_it() -> None:
     assert {it.kind for it in session.agents} == {"scout", None}
 
 
-def test_agents_that_claim_to_have_started_each_other_are_there_once() -> None:
+def test_subagents_that_name_each_other_as_parent_appear_once() -> None:
     metas = {"x": {"toolUseId": "toolu_y"}, "y": {"toolUseId": "toolu_x"}}
     texts = {f"{AGENTS}/agent-{it}.meta.json": json.dumps(meta) for it, meta in metas.items()}
     agents = [(f"{AGENTS}/agent-{it}.jsonl", agent_lines(it)) for it in "xy"]
@@ -472,27 +457,25 @@ def test_agents_that_claim_to_have_started_each_other_are_there_once() -> None:
     assert sorted(it.thread for it in session.turns) == ["agent:x", "agent:y", "main"]
 
 
-def test_an_agent_nobody_started_stands_where_it_began() -> None:
+def test_a_subagent_without_a_parent_is_placed_by_its_start_time() -> None:
     later = [user("u2", "more", parent="r", at=60), assistant("b", OTHER, "x", parent="u2", at=61)]
     orphan = [assistant("z", "msg_agent_zzzzzzzzzzz", "x", at=5)]
     session = session_of(source_of([*MAIN_LINES, *later], [(f"{AGENTS}/agent-z.jsonl", orphan)]))
     assert [[turn.thread for turn in it.turns] for it in session.exchanges] == [["main", "agent:z"], ["main"]]
 
 
-def test_agents_of_a_session_that_is_empty_are_not_lost() -> None:
+def test_subagents_of_an_empty_session_are_side_turns() -> None:
     session = session_of(source_of([], [(f"{AGENTS}/agent-y.jsonl", agent_lines("y"))]))
     assert [it.thread for it in session.side_turns] == ["agent:y"]
     assert session.id == SESSION
 
 
-def test_a_message_of_the_parent_in_an_agents_file_counts_once_on_main() -> None:
+def test_a_parent_message_copied_into_a_subagent_file_counts_once_on_main() -> None:
     copy = [assistant("other", ID, "and more", requestId="req_new", output=99, isSidechain=True)]
     session = session_of(source_of(MAIN_LINES, [(f"{AGENTS}/agent-y.jsonl", copy)]))
     assert [(it.message_id, it.thread, len(it.tool_calls)) for it in session.turns] == [(ID, "main", 1)]
     assert session.usage.output_tokens == 7
-    assert [
-        row.thread for row in responses_of(source_of(MAIN_LINES, [(f"{AGENTS}/agent-y.jsonl", copy)]))
-    ] == ["main"]
+    assert [row.thread for row in responses_of(source_of(MAIN_LINES, [(f"{AGENTS}/agent-y.jsonl", copy)]))] == ["main"]
 
 
 # ---------------------------------------------------------------- the specification's shapes
@@ -510,9 +493,9 @@ SAMPLE = """\
 """  # noqa: E501
 
 
-def test_the_samples_of_the_specification_are_read() -> None:
-    transcript = transcript_of(source_of([it.encode() for it in SAMPLE.splitlines()]))
-    session = transcript.session
+def test_the_sample_transcript_of_the_specification_is_read() -> None:
+    source = source_of([it.encode() for it in SAMPLE.splitlines()])
+    session = session_of(source)
     assert inputs(session) == ["Read the config file and update the version number"]
     first, second = session.turns
     assert [(it.kind, it.text or it.name) for it in first.blocks] == [
@@ -525,19 +508,15 @@ def test_the_samples_of_the_specification_are_read() -> None:
         Usage(input_tokens=50, output_tokens=15),
     )
     assert session.title == "Updated package.json"
-    (kept,) = transcript.files
-    assert (kept.path, kept.hash) == ("/a.txt", sha256(b"old").hexdigest())
-    assert transcript.damaged == 0
+    assert damage_in(source) == []
 
 
-def test_types_that_nobody_knows_are_no_damage() -> None:
-    transcript = transcript_of(
-        source_of([{"type": "hologram", "timestamp": time(3)}, {"no": "type"}, user("u", "hi")])
-    )
-    assert (transcript.damaged, inputs(transcript.session)) == (0, ["hi"])
+def test_unknown_line_types_are_not_damage() -> None:
+    source = source_of([{"type": "hologram", "timestamp": time(3)}, {"no": "type"}, user("u", "hi")])
+    assert (damage_in(source), inputs(session_of(source))) == ([], ["hi"])
 
 
-def test_a_file_of_another_name_takes_the_name_its_lines_say() -> None:
+def test_a_renamed_file_takes_its_session_id_from_its_lines() -> None:
     source = source_of([user("u", "hi")])
     assert session_of(source).id == SESSION
     renamed = type(source)(type(source.main)("backup.jsonl", source.main.entries))
@@ -547,7 +526,7 @@ def test_a_file_of_another_name_takes_the_name_its_lines_say() -> None:
 # ---------------------------------------------------------------- lines that come late
 
 
-def test_a_beginning_that_is_written_behind_what_followed_is_the_beginning() -> None:
+def test_lines_written_out_of_order_are_sorted_behind_their_parents() -> None:
     """2.1.50 writes aside, and what it did at once may come first."""
     late = [
         user("r", [result("toolu_1", "done")], parent="b", at=3),
@@ -576,7 +555,7 @@ def test_a_beginning_that_is_written_behind_what_followed_is_the_beginning() -> 
         )
     )
 )
-def test_lines_that_go_in_circles_are_all_there(lines: list[SessionRecord]) -> None:
+def test_sorting_lines_with_cyclic_parents_loses_no_line(lines: list[SessionRecord]) -> None:
     assert sorted(map(id, behind_parents(lines))) == sorted(map(id, lines))
 
 
@@ -602,9 +581,7 @@ BOOKKEEPING: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("hangs", [True, False], ids=["hangs off the answer", "hangs off nothing"])
 @pytest.mark.parametrize("note", BOOKKEEPING, ids=lambda it: f"{it['type']} {it.get('operation', '')}")
-def test_an_exchange_ends_with_its_last_step_whatever_is_noted_before_the_next_prompt(
-    note: dict[str, Any], hangs: bool
-) -> None:
+def test_bookkeeping_lines_before_the_next_prompt_do_not_extend_an_exchange(note: dict[str, Any], hangs: bool) -> None:
     noted = {**line(note["type"], "n", "b" if hangs else None, at=240), **note}
     lines = [
         user("a", "Make tea", at=0),
@@ -618,7 +595,7 @@ def test_an_exchange_ends_with_its_last_step_whatever_is_noted_before_the_next_p
     assert seconds(second.started, second.ended) == 1
 
 
-def test_a_step_of_an_exchange_makes_it_longer() -> None:
+def test_each_step_extends_the_end_time_of_its_exchange() -> None:
     lines = [
         user("a", "Make tea", at=0),
         assistant("b", "msg_01aaaaaaaaaaaaaa", use("toolu_01aaaaaaaaaaaa"), parent="a", at=1),
@@ -631,7 +608,7 @@ def test_a_step_of_an_exchange_makes_it_longer() -> None:
     assert [seconds(started, it) for it in ends] == [0, 1, 100, 200, 300]
 
 
-def test_a_session_ends_with_what_a_person_or_an_agent_did() -> None:
+def test_bookkeeping_lines_do_not_extend_a_session() -> None:
     lines = [
         user("a", "Make tea", at=0),
         assistant("b", "msg_01aaaaaaaaaaaaaa", "Done.", parent="a", at=1),
@@ -646,3 +623,36 @@ def test_a_session_ends_with_what_a_person_or_an_agent_did() -> None:
 def seconds(start: datetime | None, end: datetime | None) -> float:
     assert start and end
     return (end - start).total_seconds()
+
+
+# ---------------------------------------------------------------- fields that are seldom without others
+
+
+def test_cache_writes_without_a_sum_are_the_sum_of_their_kinds() -> None:
+    lines = [user("u", "hi"), assistant("a", ID, "hello", parent="u")]
+    kinds = {"ephemeral_5m_input_tokens": 7, "ephemeral_1h_input_tokens": 3}
+    lines[1]["message"]["usage"] = {"input_tokens": 1, "output_tokens": 2, "cache_creation": kinds}
+    usage = Usage(input_tokens=1, output_tokens=2, cache_write_tokens=10, cache_write_1h_tokens=3)
+    assert session_of(source_of(lines)).usage == usage
+    assert [it.usage for it in responses_of(source_of(lines))] == [usage]
+
+
+@pytest.mark.parametrize("kind", ["ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens"])
+def test_a_count_below_zero_of_either_kind_makes_the_usage_unknown(kind: str) -> None:
+    lines = [user("u", "hi"), assistant("a", ID, "hello", parent="u")]
+    lines[1]["message"]["usage"] = {"input_tokens": 1, "output_tokens": 2, "cache_creation": {kind: -7}}
+    assert [it.usage for it in session_of(source_of(lines)).turns] == [None]
+
+
+def test_a_file_that_is_not_named_after_its_session_has_the_id_of_its_lines() -> None:
+    lines = [
+        user("u", "hi"),
+        assistant("a", ID, "hello", parent="u"),
+        assistant("b", OTHER, "more", parent="a"),
+    ]
+
+    def copy() -> SourceFiles:
+        return SourceFiles(file_of(lines, "copy.jsonl"))
+
+    assert session_of(copy()).id == SESSION
+    assert {it.session for it in responses_of(copy())} == {SESSION}

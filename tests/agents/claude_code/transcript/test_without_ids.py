@@ -43,9 +43,7 @@ def calls_of(session: Session) -> list[tuple[str | None, str | None]]:
 @pytest.mark.parametrize(
     "lines",
     [
-        pytest.param(
-            [use(6, "One"), result(7, "1"), use(8, "Two"), result(9, "2")], id="one after the other"
-        ),
+        pytest.param([use(6, "One"), result(7, "1"), use(8, "Two"), result(9, "2")], id="one after the other"),
         pytest.param([use(6, "One"), use(7, "Two"), result(8, "1"), result(9, "2")], id="side by side"),
         pytest.param(
             [
@@ -58,7 +56,7 @@ def calls_of(session: Session) -> list[tuple[str | None, str | None]]:
         ),
     ],
 )
-def test_a_tool_line_without_an_id_is_joined_to_its_result_by_order_and_counts_once(
+def test_tool_lines_without_an_id_are_matched_to_results_in_order(
     lines: list[dict[str, Any]],
 ) -> None:
     session = read(*lines)
@@ -67,7 +65,7 @@ def test_a_tool_line_without_an_id_is_joined_to_its_result_by_order_and_counts_o
     assert [(it.name, it.calls) for it in metrics_of(session).tools] == [("One", 1), ("Two", 1)]
 
 
-def test_blocks_without_an_id_are_joined_by_order_too() -> None:
+def test_tool_blocks_without_an_id_are_matched_to_results_in_order() -> None:
     asked = {
         "type": "assistant",
         "timestamp": at(6),
@@ -83,7 +81,7 @@ def test_blocks_without_an_id_are_joined_by_order_too() -> None:
     assert count_tool_calls(session) == (1, 0)
 
 
-def test_a_result_that_nobody_asked_for_is_a_call_of_its_own() -> None:
+def test_a_tool_result_without_a_call_is_a_separate_tool_call() -> None:
     session = read(use(6, "One"), result(7, "1"), result(8, "2", is_error=True))
     assert calls_of(session) == [("One", "1"), (None, "2")]
     assert count_tool_calls(session) == (2, 1)

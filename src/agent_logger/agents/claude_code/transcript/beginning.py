@@ -11,6 +11,7 @@ from typing import Protocol
 
 import msgspec
 
+from agent_logger.agents.claude_code.transcript.records import ForkedFrom
 from agent_logger.agents.claude_code.transcript.turns import time_of
 
 
@@ -18,20 +19,8 @@ class Beginning(msgspec.Struct, frozen=True, kw_only=True):
     """How a session's file begins. A field is `None` where the file does not say."""
 
     forked_from: str | None = None  # the session that its lines name
-    first_written: datetime | None = (
-        None  # the first response was written to this file at this time, or later
-    )
+    first_written: datetime | None = None  # the first response was written to this file at this time, or later
     own_line_after: int | None = None  # responses before the first line that was not copied
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether nothing that is written later can change this."""
-        return self.first_written is not None and self.own_line_after is not None
-
-
-class _Fork(Protocol):
-    @property
-    def session_id(self) -> str | None: ...
 
 
 class _Line(Protocol):
@@ -42,7 +31,7 @@ class _Line(Protocol):
     def timestamp(self) -> str | None: ...
 
     @property
-    def forked_from(self) -> "_Fork | str | None": ...
+    def forked_from(self) -> ForkedFrom | str | None: ...
 
 
 class BeginningReader:
@@ -52,14 +41,19 @@ class BeginningReader:
     """
 
     def __init__(self, before: Beginning | None = None, responses: int = 0) -> None:
-        self._forked_from = before.forked_from if before else None
-        self._written = before.first_written if before else None
-        self._own_line_after = before.own_line_after if before else None
+        earlier = before or Beginning()
+        self._forked_from = earlier.forked_from
+        self._written = earlier.first_written
+        self._own_line_after = earlier.own_line_after
         self._latest: datetime | None = None
         self._in_conversation = before is not None
         self._responses = responses
         self._response: str | None = None  # the id of the last one
-        self.is_open = not (before and before.is_complete)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether what is written later can change the beginning."""
+        return self._written is None or self._own_line_after is None
 
     def see(self, line: _Line, response: str | None) -> None:
         """Read one line. `response`: the message id, if the line belongs to a response of the main thread."""
@@ -78,7 +72,6 @@ class BeginningReader:
             self._response = response
             self._responses += 1
             self._written = self._written or self._latest
-        self.is_open = self._written is None or self._own_line_after is None
 
     def beginning(self) -> Beginning:
         return Beginning(

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from agent_logger.messages.result_usage import Counted
-from agent_logger.model.session import MAIN, SYNTHETIC, ClientTotal, ModelTotal
+from agent_logger.model.session import MAIN, SYNTHETIC, ClientTotal, ModelTotal, Usage
 
 
 class BilledAnswer(NamedTuple):
@@ -22,19 +21,17 @@ class BilledAnswer(NamedTuple):
 
 
 def total_of(
-    models: Mapping[str, Counted], before: Iterable[BilledAnswer], others: Iterable[BilledAnswer]
+    models: Mapping[str, Usage], before: Iterable[BilledAnswer], others: Iterable[BilledAnswer]
 ) -> ClientTotal | None:
     """Return the client's total. `before`: the responses before it in its file; `others`: those in the files of
     sub-agents."""
-    counted = [ModelTotal(model=name, usage=counted.usage) for name, counted in models.items()]
+    counted = [ModelTotal(model=name, usage=usage) for name, usage in models.items()]
     covered = _billed(before)
     times = [answer.at for answer in covered if answer.at]
     if not times or not any(any(total.usage.counts) for total in counted if total.usage):
         return None
     started, ended = min(times), max(times)
-    covered += [
-        answer for answer in _billed(others) if answer.thread != MAIN and answer.at and answer.at <= ended
-    ]
+    covered += [answer for answer in _billed(others) if answer.thread != MAIN and answer.at and answer.at <= ended]
     return ClientTotal(
         witness="transcript",
         models=tuple(counted),

@@ -25,7 +25,7 @@ class ExchangeLines:
     is_command: bool = False  # a command of the client, which has replaced it with a prompt of its own
     turns: list[TurnLines] = field(default_factory=list)
     interrupted: bool = False
-    stopped: bool = False  # by a limit
+    stopped: bool = False  # a limit stopped the exchange
     last: datetime | None = None
 
     def see(self, at: datetime | None) -> None:
@@ -98,17 +98,13 @@ def queued(prompt: Any) -> str | None:
     if isinstance(prompt, str):
         return typed([prompt])
     parts = prompt if isinstance(prompt, list) else []
-    return typed(
-        [part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str)]
-    )
+    return typed([part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str)])
 
 
 # ---------------------------------------------------------------- sub-agents in their place
 
 
-def placed(
-    exchanges: Sequence[ExchangeLines], agents: Iterable[AgentLines], joins: Joins
-) -> list[list[TurnLines]]:
+def placed(exchanges: Sequence[ExchangeLines], agents: Iterable[AgentLines], joins: Joins) -> list[list[TurnLines]]:
     """Return the turns of each exchange. The turns of a sub-agent follow the turn that started it; if no turn did, they
     go to the end of the exchange in which the sub-agent began."""
     left = {agent.id: agent for agent in agents}
@@ -138,9 +134,5 @@ def _with_agents(turns: Iterable[TurnLines], joins: Joins, left: dict[str, Agent
 
 def _at_the_time(agent: AgentLines, exchanges: Sequence[ExchangeLines]) -> int:
     began = next((turn.started for turn in agent.turns if turn.started), None)
-    before = [
-        at
-        for at, exchange in enumerate(exchanges)
-        if began and exchange.started and exchange.started <= began
-    ]
+    before = [at for at, exchange in enumerate(exchanges) if began and exchange.started and exchange.started <= began]
     return before[-1] if before else 0

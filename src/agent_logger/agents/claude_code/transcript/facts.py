@@ -1,35 +1,21 @@
-"""What the files of a Claude Code session say beside the conversation: where and when, titles, compactions, files."""
+"""The facts in the files of a Claude Code session beside the conversation: where and when, titles, compactions."""
 
-import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from agent_logger.agents.claude_code.transcript.records import (
-    Backup,
     CompactionMessage,
     CompactMetadata,
     CostRecord,
     CustomTitleRecord,
-    FileDeltaRecord,
-    FileHistoryRecord,
     SessionRecord,
     SummaryRecord,
     SystemRecord,
     TitleRecord,
 )
 from agent_logger.agents.claude_code.transcript.tree import Tree
-from agent_logger.agents.claude_code.transcript.turns import time_of
 from agent_logger.model.session import Compaction
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileState:
-    """A file as it was at a time. `hash` is the client's, or SHA-256 of the content if the line holds the content."""
-
-    path: str
-    at: datetime | None
-    hash: str | None
 
 
 @dataclass(slots=True)
@@ -41,7 +27,6 @@ class Facts:
     cwd: str | None = None
     reported_cost_usd: float | None = None
     compactions: list[Compaction] = field(default_factory=list)
-    files: list[FileState] = field(default_factory=list)
 
     def see(self, record: SessionRecord, at: datetime | None, *, is_bookkeeping: bool) -> None:
         """Note what every line may say: where and when. Clients also write lines long after a session, as when it is
@@ -64,13 +49,9 @@ class Facts:
                 self.compactions.append(compaction_of(record.compact_metadata, at, thread))
             case CostRecord():
                 self.reported_cost_usd = record.total_cost_usd
-            case FileHistoryRecord() | FileDeltaRecord():
-                self.files.extend(_states(record))
 
 
-def compaction_of(
-    metadata: CompactMetadata | CompactionMessage | None, at: datetime | None, thread: str
-) -> Compaction:
+def compaction_of(metadata: CompactMetadata | CompactionMessage | None, at: datetime | None, thread: str) -> Compaction:
     return Compaction(
         at=at,
         thread=thread,
@@ -80,37 +61,11 @@ def compaction_of(
     )
 
 
-def _states(record: FileHistoryRecord | FileDeltaRecord) -> Iterator[FileState]:
-    if isinstance(record, FileDeltaRecord):
-        backups = {record.tracking_path: record.backup} if record.tracking_path and record.backup else {}
-        yield from (_state(path, copy, record.timestamp) for path, copy in backups.items())
-        return
-    for path, backup in record.files.items():
-        yield _state(path, backup, record.timestamp)
-    if record.snapshot:
-        for path, backup in record.snapshot.tracked_file_backups.items():
-            yield _state(path, backup, record.snapshot.timestamp or record.timestamp)
-
-
-def _state(path: str, backup: Backup, timestamp: str | None) -> FileState:
-    name = backup.backup_file_name
-    content = backup.content.encode("utf-8", "surrogatepass") if backup.content is not None else None
-    return FileState(
-        path=path,
-        at=time_of(backup.backup_time or backup.timestamp or timestamp),
-        hash=name.partition("@")[0]
-        if name
-        else hashlib.sha256(content).hexdigest()
-        if content is not None
-        else None,
-    )
-
-
 class Titles:
     """The titles that lines give, the person's before the client's; the last one of each counts."""
 
     def __init__(self) -> None:
-        self.summaries: dict[str, str] = {}  # by the line they end at
+        self.summaries: dict[str, str] = {}  # summaries by the last line that they cover
         self._custom: str | None = None
         self._own: str | None = None
         self._summary: str | None = None  # a summary that does not name its line
@@ -133,8 +88,4 @@ class Titles:
 
     def _of_lines(self, tree: Tree, others: Mapping[str, str]) -> str | None:
         texts = {**others, **self.summaries}
-        return (
-            next((texts[parent] for parent in reversed(tree.parents) if parent in texts), None)
-            if texts
-            else None
-        )
+        return next((texts[parent] for parent in reversed(tree.parents) if parent in texts), None) if texts else None

@@ -1,9 +1,9 @@
 """Decodes a line of Claude Code's into its record.
 
 Nearly every line is decoded once, straight into its type, and fields that the type does not name are skipped. A line
-that does not fit its type, or that msgspec does not accept as JSON, is read again as any value, and each field that
-fits is taken: one odd field does not lose the others. If the file also has the same line intact, that one counts. What
-cannot be read at all becomes `Damage`, with its place. Nothing here raises.
+that does not fit its type, or that msgspec does not accept as JSON, is read leniently: as any value, of which each
+field that fits is taken. If the file also has the same line intact, that one counts. What cannot be read at all becomes
+`Damage`, with its place. Nothing here raises.
 """
 
 import json
@@ -27,7 +27,7 @@ from agent_logger.agents.source_files import File, lines_of, raw_lines_of
 from agent_logger.protocols import jsonl
 from agent_logger.protocols.jsonl import Damage, JsonEntry, Torn, is_utf8
 from agent_logger.protocols.lines import Line, lines_in
-from agent_logger.providers.answer import fields_of, text_of, with_whole_characters
+from agent_logger.providers.json_values import fields_of, text_of, with_whole_characters
 from agent_logger.providers.lenient import REFUSED, S, fitting
 
 # Top-level fields with plain values, up to `type`. Quotes within texts are escaped, so this cannot match further in.
@@ -52,12 +52,6 @@ def type_of(data: bytes) -> str:
         return ""
 
 
-def _are_objects(lines: list[bytes]) -> bool:
-    """Whether each line begins and ends as an object. Then no object continues in the next line: within one no `{`
-    follows a `}`."""
-    return {line[:1] for line in lines} <= {b"{"} and {line[-2:] for line in lines} <= {b"}\n"}
-
-
 class RecordReader(Generic[S]):
     """Reads lines into one type, or into those of its fields that fit."""
 
@@ -73,9 +67,12 @@ class RecordReader(Generic[S]):
             return None
 
     def all_exact(self, portion: bytes) -> list[S] | None:
-        """Decode several whole lines at once; None if any of them is odd."""
+        """Decode several whole lines at once; None if any of them does not fit the type."""
         lines = lines_in(portion)
-        if not is_utf8(portion) or not _are_objects(lines):
+        # If each line begins and ends as an object, none continues in the next one: within an object no `{` follows a
+        # `}`.
+        are_objects = {line[:1] for line in lines} <= {b"{"} and {line[-2:] for line in lines} <= {b"}\n"}
+        if not are_objects or not is_utf8(portion):
             return None
         try:
             records = self._decode_lines(portion)
@@ -104,9 +101,9 @@ def records_of(file: File) -> Iterator[AnyRecord | Damage | Torn]:
         elif (data := line.data) and (record := read(data)):
             yield record
         else:
-            for odd_record in _read_oddly(line):
-                if isinstance(odd_record, Damage) or not copies.have(odd_record.type, id_of(odd_record)):
-                    yield odd_record
+            for lenient_record in _read_leniently(line):
+                if isinstance(lenient_record, Damage) or not copies.have(lenient_record.type, id_of(lenient_record)):
+                    yield lenient_record
 
 
 def id_of(record: AnyRecord) -> str | None:
@@ -114,7 +111,7 @@ def id_of(record: AnyRecord) -> str | None:
 
 
 class WholeCopies:
-    """The intact lines of a file, collected when the first odd line is read."""
+    """The intact lines of a file, collected when the first line is read that does not fit its type."""
 
     def __init__(self, file: File) -> None:
         self._file = file
@@ -122,7 +119,7 @@ class WholeCopies:
 
     def have(self, kind: str, uuid: str | None) -> bool:
         if uuid is None or (self._file.chunks is None and isinstance(self._file.entries, Iterator)):
-            return False  # it has no id, or the file cannot be read again
+            return False  # the record has no id, or the file cannot be read again
         if self._identities is None:
             records = (read(data) for data in raw_lines_of(self._file))
             self._identities = {(record.type, id_of(record)) for record in records if record}
@@ -148,41 +145,51 @@ def read(data: bytes) -> AnyRecord | None:
         except REFUSED:
             return _read_by_type(data)
         if record.type == guess[0]:
-            return None if _is_odd(record) else record
+            return None if _needs_lenient_reading(record) else record
     return _read_by_type(data)
+
+
+def decode(line: bytes) -> AnyRecord | None:
+    """Return the record of one line, with those of its fields that fit the type; None if the line is not an object.
+
+    A line of an unknown type is an `OtherRecord`. Of two objects in one line, which a crash can leave, the first that
+    can be read counts.
+    """
+    lenient = _read_leniently(Line(1, 0, len(line), line))
+    return read(line) or next((record for record in lenient if not isinstance(record, Damage)), None)
 
 
 def _read_by_type(data: bytes) -> AnyRecord | None:
     kind = type_of(data)
     # Skipped values must be valid UTF-8, too.
     record: AnyRecord | None = reader_of(kind).exact(data) if is_utf8(data) else None
-    return None if _is_odd(record) else record
+    return None if _needs_lenient_reading(record) else record
 
 
-def _is_odd(record: AnyRecord | None) -> bool:
-    """Whether the record needs the slower reader. Samples of the specification have `message` twice: a text, and an
+def _needs_lenient_reading(record: AnyRecord | None) -> bool:
+    """Whether the line must be read again, leniently. Samples of the specification have `message` twice: a text, and an
     object with the usage alone. A damaged line may have none. A usage may have other names than the API's."""
     if type(record) is not AssistantRecord:
         return False
     message = record.message
     if not isinstance(message, ClaudeMessage):
-        return message is None or has_odd_usage(record.usage)
-    return (message.content is None and message.id is None) or has_odd_usage(message.usage or record.usage)
+        return message is None or has_unknown_usage(record.usage)
+    return (message.content is None and message.id is None) or has_unknown_usage(message.usage or record.usage)
 
 
-def has_odd_usage(usage: MessageUsage | None) -> bool:
+def has_unknown_usage(usage: MessageUsage | None) -> bool:
     return usage is not None and not usage.is_understood
 
 
-def _read_oddly(line: Line) -> Iterator[AnyRecord | Damage]:
+def _read_leniently(line: Line) -> Iterator[AnyRecord | Damage]:
     for entry in jsonl.decode(line):
         if isinstance(entry, Damage):
             yield entry
         else:
-            yield _oddly(entry) or Damage(entry.line, entry.offset, len(entry.raw), "not a record")
+            yield _lenient_record(entry) or Damage(entry.line, entry.offset, len(entry.raw), "not a record")
 
 
-def _oddly(entry: JsonEntry) -> AnyRecord | None:
+def _lenient_record(entry: JsonEntry) -> AnyRecord | None:
     value = readable(entry)
     if value is None:
         return None
@@ -242,7 +249,7 @@ class _Session(msgspec.Struct, gc=False):
 
 
 _session = msgspec.json.Decoder(_Session)
-_SESSION = re.compile(rb'"sessionId":"([^"\\]*)"')  # for a line that is cut
+_SESSION = re.compile(rb'"sessionId":"([^"\\]*)"')  # pattern for a line that is cut
 
 
 def session_of_line(data: bytes) -> str | None:

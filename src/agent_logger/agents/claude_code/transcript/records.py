@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from agent_logger.messages.result_usage import Counted
+from agent_logger.messages.result_usage import ModelTotals
 from agent_logger.model.session import Session, Usage
 from agent_logger.providers.token_counts import MOST_TOKENS, usage_of
 
@@ -61,6 +61,8 @@ class ReportedUsageLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class CacheCreation(ReportedUsageLine, frozen=True, kw_only=True):
+    """Tokens written to the prompt cache, by how long they stay in it."""
+
     ephemeral_5m_input_tokens: int | None = None
     ephemeral_1h_input_tokens: int | None = None
 
@@ -80,20 +82,14 @@ class MessageUsage(ReportedUsageLine, frozen=True, kw_only=True):
     service_tier: str | None = None
 
     def usage(self) -> Usage:
+        """Return the tokens in the form that all agents share."""
         split = self.cache_creation
-        given, output, read = (
-            self.input_tokens or 0,
-            self.output_tokens or 0,
-            self.cache_read_input_tokens or 0,
-        )
         long = (split.ephemeral_1h_input_tokens if split else 0) or 0
-        write = self.cache_creation_input_tokens or (
-            (split.ephemeral_5m_input_tokens or 0) + long if split else 0
-        )
+        write = self.cache_creation_input_tokens or ((split.ephemeral_5m_input_tokens or 0) + long if split else 0)
         return Usage(
-            input_tokens=given,
-            output_tokens=output,
-            cache_read_tokens=read,
+            input_tokens=self.input_tokens or 0,
+            output_tokens=self.output_tokens or 0,
+            cache_read_tokens=self.cache_read_input_tokens or 0,
             cache_write_tokens=write,
             cache_write_1h_tokens=long if long <= write else write,
         )
@@ -101,15 +97,10 @@ class MessageUsage(ReportedUsageLine, frozen=True, kw_only=True):
     @property
     def is_understood(self) -> bool:
         """Whether there are counts, and all of them are possible."""
-        types = (
-            self.input_tokens,
-            self.output_tokens,
-            self.cache_read_input_tokens,
-            self.cache_creation_input_tokens,
-        )
-        if types == (None, None, None, None) and self.cache_creation is None:
+        given, output = self.input_tokens, self.output_tokens
+        read, write = self.cache_read_input_tokens, self.cache_creation_input_tokens
+        if (given, output, read, write, self.cache_creation) == (None,) * 5:
             return False
-        given, output, read, write = types
         bits = (given or 0) | (output or 0) | (read or 0) | (write or 0)  # all of them, at once
         split = self.cache_creation
         if split is not None:
@@ -150,6 +141,7 @@ class MessageHead(ReportedUsageLine, frozen=True, kw_only=True):
 
     @property
     def stopped(self) -> str | None:
+        """Why the model stopped, under either of the names that versions of the client use."""
         return self.stop_reason or self.stop_reason_camel
 
 
@@ -161,10 +153,14 @@ class ClaudeMessage(MessageHead, frozen=True, kw_only=True):
 
 
 class InputOrigin(ContentPart, frozen=True, kw_only=True):
+    """Where the text of a user line came from, if not from a person."""
+
     kind: str | None = None
 
 
 class ForkedFrom(ContentPart, frozen=True, kw_only=True):
+    """The session that this one was forked from."""
+
     session_id: str | None = None
 
 
@@ -176,6 +172,8 @@ class ToolUseResult(ContentPart, frozen=True, kw_only=True):
 
 
 class CompactMetadata(ContentPart, frozen=True, kw_only=True):
+    """What started a compaction, and the size of the context before and after it."""
+
     trigger: str | None = None
     pre_tokens: int | None = None
     post_tokens: int | None = None
@@ -199,20 +197,24 @@ class Backup(ContentPart, frozen=True, kw_only=True):
 
 
 class Snapshot(ContentPart, frozen=True, kw_only=True):
+    """The state of files, by path."""
+
     tracked_file_backups: dict[str, Backup] = {}
     timestamp: str | None = None
 
 
 class Attachment(ContentPart, frozen=True, kw_only=True):
+    """What an attachment line carries; `type` says what it is."""
+
     type: str | None = None
-    prompt: Any = None  # of `queued_command`: what a person typed while the agent was working
+    prompt: Any = None  # in `queued_command`: what a person typed while the agent was working
 
 
 # ---------------------------------------------------------------- lines
 
 
 class SessionRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False, rename=_NAMES):
-    """What every line may say."""
+    """Fields that every line may have."""
 
     TYPE: ClassVar[str] = ""
 
@@ -374,7 +376,7 @@ class CostRecord(SessionRecord, frozen=True, kw_only=True):
     TYPE = "cost-state"
 
     total_cost_usd: float | None = None
-    model_usage: dict[str, Counted] | None = None  # of all of the session
+    model_usage: dict[str, ModelTotals] | None = None  # the usage of the whole session
 
 
 class OtherRecord(SessionRecord, frozen=True, kw_only=True):
@@ -411,8 +413,9 @@ class TokenUsage(ContentPart, frozen=True, kw_only=True):
     """The two numbers that the specification requires of a session."""
 
     context_tokens: int  # the input that the model last got, on the main thread
-    output_tokens: int  # of all responses, each once
+    output_tokens: int  # tokens of all responses, each once
 
 
 def token_usage(session: Session) -> TokenUsage:
+    """Return the two numbers of a session."""
     return TokenUsage(context_tokens=session.context_tokens or 0, output_tokens=session.usage.output_tokens)

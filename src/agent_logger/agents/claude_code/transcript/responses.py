@@ -12,7 +12,8 @@ from typing import NamedTuple
 import msgspec
 
 from agent_logger.agents.claude_code.transcript.beginning import Beginning, BeginningReader
-from agent_logger.agents.claude_code.transcript.cost_state import BilledAnswer, covered_by, total_of
+from agent_logger.agents.claude_code.transcript.billed_calls import BilledCalls
+from agent_logger.agents.claude_code.transcript.cost_state import BilledAnswer
 from agent_logger.agents.claude_code.transcript.lines import (
     RecordReader,
     WholeCopies,
@@ -21,27 +22,18 @@ from agent_logger.agents.claude_code.transcript.lines import (
     type_of,
 )
 from agent_logger.agents.claude_code.transcript.records import NOTHING, ForkedFrom, MessageHead, MessageUsage
-from agent_logger.agents.claude_code.transcript.requests import (
-    API_ERROR,
-    REQUEST,
-    RequestReader,
-    UnansweredRequest,
-    model_of,
-    of_agents,
-    request_of_total,
-    total_of_request,
-)
-from agent_logger.agents.claude_code.transcript.session import AGENT, session_id_of
+from agent_logger.agents.claude_code.transcript.requests import API_ERROR, REQUEST
+from agent_logger.agents.claude_code.transcript.session import AGENT_NAME, session_id_of
 from agent_logger.agents.claude_code.transcript.subagents import WARM_UP, agent_of
 from agent_logger.agents.claude_code.transcript.turns import Billed, is_unique, time_of
 from agent_logger.agents.source_files import File, SourceFiles, portions_of
-from agent_logger.messages.result_usage import Counted, counted_of
+from agent_logger.messages.result_usage import ModelTotals
 from agent_logger.model.responses import ModelResponse
 from agent_logger.model.session import MAIN, SIDE, SYNTHETIC, ClientTotal
 from agent_logger.protocols import jsonl
 from agent_logger.protocols.jsonl import JsonEntry, is_utf8
 from agent_logger.protocols.lines import Line, lines_in
-from agent_logger.providers.answer import text_of
+from agent_logger.providers.json_values import text_of
 
 FAMILY = "anthropic"
 COST_STATE = "cost-state"
@@ -63,11 +55,11 @@ class _Record(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     cost_usd: float | None = msgspec.field(name="costUSD", default=None)
     usage: MessageUsage | None = None
     forked_from: ForkedFrom | str | None = None
-    model_usage: dict[str, Counted] | None = None  # of all of the session, in a `cost-state`
-    summary: object = None  # this and the next: of a `SummaryRecord`
+    model_usage: dict[str, ModelTotals] | None = None  # the usage of the whole session, in a `cost-state`
+    summary: object = None  # fields of a `SummaryRecord`: this and the next
     leaf_uuid: object = None
-    params: msgspec.Raw = NOTHING  # of a request
-    subtype: object = None  # this and the next: of a `SystemRecord`
+    params: msgspec.Raw = NOTHING  # a field of a request
+    subtype: object = None  # fields of a `SystemRecord`: this and the next
     error: msgspec.Raw = NOTHING
     is_api_error_message: object = None
 
@@ -90,8 +82,8 @@ class SessionResponses(NamedTuple):
     responses: list[ModelResponse]
     beginning: Beginning
     totals: tuple[ClientTotal, ...]  # the total usage that the client reports, and requests without an answer
-    summaries: Mapping[str, str]  # by the line that they end at, which may be in another file
-    must_reread: bool = False  # what was read before is not enough to continue from there
+    summaries: Mapping[str, str]  # summaries by the last line that they cover, which may be in another file
+    must_reread: bool = False  # the earlier result is not enough to continue from it
 
 
 def read_responses(
@@ -104,7 +96,7 @@ def read_responses(
     what was read of them before, as `earlier` is of the responses."""
     rows = _Rows(source, earlier, beginning, totals)
     rows.read(source.main)
-    main = rows.count()
+    main = len(rows.rows)
     for file in source.others:
         if file.name.endswith(".jsonl"):
             rows.read(file)
@@ -113,7 +105,7 @@ def read_responses(
         rows.beginning.beginning(),
         rows.totals(main),
         rows.summaries,
-        rows.requests.must_reread,
+        rows.calls.must_reread,
     )
 
 
@@ -171,57 +163,38 @@ class _Rows:
         before: Beginning | None,
         totals: Iterable[ClientTotal],
     ) -> None:
-        self._known_totals = [total for total in totals if request_of_total(total) is None]
-        self.requests = RequestReader(filter(None, map(request_of_total, totals)))  # of the main file
-        self._of_agents: list[UnansweredRequest] = []
-        self._file_requests = self.requests  # of the file that is read
+        self.calls = BilledCalls(tuple(totals))
         self._name = source.main.name
-        self._rows = [_row_of(response) for response in earlier]
-        self.beginning = BeginningReader(before, sum(row.thread == MAIN for row in self._rows))
+        self.rows = [_row_of(response) for response in earlier]
+        self.beginning = BeginningReader(before, sum(row.thread == MAIN for row in self.rows))
         self._begins = True  # the main file is being read, and may still show its beginning
         self.summaries: dict[str, str] = {}
-        self._by_id = {row.message_id: row for row in self._rows if row.message_id}
+        self._by_id = {row.message_id: row for row in self.rows if row.message_id}
         self._open: dict[str, _Row] = {}  # the latest by thread, as long as nothing else was said there
         self._last: _Record | None = None  # line of a response, if nothing else was between
         self._is_unique = True  # the message id of that line
-        self._lines: set[str | None] = set()  # of responses with shared ids, to recognise their copies
+        self._lines: set[str] = set()  # ids of the lines of responses, to recognise their copies
         self._session: str | None = None
         self._cwd: str | None = None
-        self._thread: str | None = None  # of the file that is read; none: its lines say so
+        self._thread: str | None = None  # the thread of the file that is read; none: its lines name it
         self._is_asked = True  # a prompt was read in it
-        self._counted: dict[str, Counted] | None = None  # by the client, for all of the session
-        self._covered = 0  # rows before that
-
-    def count(self) -> int:
-        return len(self._rows)
 
     def totals(self, main: int) -> tuple[ClientTotal, ...]:
         """Return the client's totals. `main`: how many rows come from the session's own file."""
-        total = self._total(main, next(iter(self._known_totals), None))
-        restarts = (row.at for row in self._rows if row.thread == MAIN and row.model == SYNTHETIC and row.at)
-        requests = [*self.requests.unanswered(), *of_agents(self._of_agents, total, restarts)]
-        return (*([total] if total else ()), *map(total_of_request, requests))
-
-    def _total(self, main: int, last_total: ClientTotal | None) -> ClientTotal | None:
-        answers = [BilledAnswer(row.message_id, row.thread, row.model, row.at) for row in self._rows]
-        if self._counted is not None:
-            return total_of(self._counted, answers[: self._covered], answers[main:])
-        if last_total is None:
-            return None
-        models = {model.model or "": counted_of(model.usage) for model in last_total.models if model.usage}
-        return total_of(models, answers[: covered_by(last_total, answers[:main])], answers[main:])
+        answers = [BilledAnswer(row.message_id, row.thread, row.model, row.at) for row in self.rows]
+        return self.calls.totals(answers, main)
 
     def _count(self, record: _Record) -> None:
         if self._thread is None and record.model_usage is not None:
-            self._counted, self._covered = record.model_usage, len(self._rows)
-            self.requests.total()
+            self.calls.end()
+            self.calls.count(record.model_usage, len(self.rows))
 
     def _note(self, record: _Record) -> None:
         """Note what the client writes about its calls."""
         if record.type == REQUEST:
-            self._file_requests.request(time_of(record.timestamp), model_of(record.params))
+            self.calls.request(time_of(record.timestamp), record.params)
         elif record.type == "system" and record.subtype == API_ERROR:
-            self._file_requests.error(record.error)
+            self.calls.error(record.error)
 
     def read(self, file: File) -> None:
         self._last = None
@@ -229,11 +202,12 @@ class _Rows:
         agent = agent_of(file.name)
         self._thread, self._is_asked = (f"agent:{agent}", False) if agent else (None, True)
         self._begins = agent is None and self.beginning.is_open
-        self._file_requests = RequestReader() if agent else self.requests
+        if agent:
+            self.calls.begin_agent()
         for portion in portions_of(file):
             records = _reader.all_exact(portion)
             if records is None or any(row.type == "assistant" and not _is_plain(row) for row in records):
-                self._read_oddly(portion)
+                self._read_one_by_one(portion)
                 continue
             for number, record in enumerate(records):
                 if self._begins:
@@ -249,7 +223,7 @@ class _Rows:
                 else:
                     self._note(record)
         if agent:
-            self._of_agents += self._file_requests.unanswered()
+            self.calls.end_agent()
 
     def _sum_up(self, record: _Record) -> None:
         leaf, summary = record.leaf_uuid, record.summary
@@ -261,8 +235,8 @@ class _Rows:
         self.beginning.see(record, message.id if isinstance(message, MessageHead) else None)
         self._begins = self.beginning.is_open
 
-    def _read_oddly(self, portion: bytes) -> None:
-        """Read lines one by one, because at least one of them is odd."""
+    def _read_one_by_one(self, portion: bytes) -> None:
+        """Read lines one by one, because at least one of them does not fit its type."""
         for number, line in enumerate(lines_in(portion)):
             data = line[:-1]
             if self._begins and is_utf8(data) and (record := _reader.exact(data)):
@@ -288,7 +262,7 @@ class _Rows:
         self._is_asked = True
         self._open.clear()
         self._last = None
-        self._file_requests.interruption()
+        self.calls.prompt()
 
     def _line(self, data: bytes) -> None:
         record = _reader.exact(data) if is_utf8(data) else None
@@ -309,17 +283,15 @@ class _Rows:
 
     def _take(self, record: _Record) -> None:
         message = record.message if isinstance(record.message, MessageHead) else MessageHead()
-        if message.model == SYNTHETIC and not record.is_api_error_message:
-            self._file_requests.restart()
-        else:
-            self._file_requests.answer()
+        self.calls.answer(message.model, is_error=bool(record.is_api_error_message))
         if not self._repeats(record, message):
             unique = is_unique(message.id)
-            if not unique and record.uuid in self._lines:
+            # A copy of a line may know more of its response. It does not begin another one.
+            if record.uuid in self._lines and not (unique and message.id in self._by_id):
                 return
             self._last, self._is_unique = record, unique
             self._add(record, message)
-        if record.uuid and not self._is_unique:
+        if record.uuid:
             self._lines.add(record.uuid)
 
     def _add(self, record: _Record, message: MessageHead) -> None:
@@ -355,7 +327,7 @@ class _Rows:
         if earlier and (self._is_unique or self._is_same(earlier, record, thread)):
             return earlier
         row = _Row(message_id, record.request_id, thread, record.session_id, record.cwd)
-        self._rows.append(row)
+        self.rows.append(row)
         if message_id:
             self._by_id[message_id] = row
         return row
@@ -369,7 +341,7 @@ class _Rows:
 
     def as_responses(self) -> Iterator[ModelResponse]:
         session = session_id_of(self._name, self._session)
-        for row in self._rows:
+        for row in self.rows:
             yield ModelResponse(
                 family=FAMILY,
                 message_id=row.message_id,
@@ -380,11 +352,10 @@ class _Rows:
                 at=row.at,
                 session=session,
                 project=row.project or self._cwd,
-                agent=AGENT,
+                agent=AGENT_NAME,
                 thread=row.thread,
                 final=row.final and not row.aborted,
                 reported_cost_usd=row.cost,
-                witness="transcript",
             )
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from agent_logger.agents.claude_code.transcript.turns import TurnLines
 from agent_logger.model.session import MAIN, SIDE, SubAgent, tool_kind
-from agent_logger.providers.answer import fields_of
+from agent_logger.providers.json_values import fields_of
 
 WARM_UP = "Warmup"  # the prompt of agents that 2.1.4 starts to fill the cache
 
@@ -63,20 +63,18 @@ class AgentLines:
 class Joins:
     """The tool call that started each agent, by the most certain evidence there is."""
 
-    def __init__(
-        self, agents: Iterable[AgentLines], results: Mapping[str, str], uses: Mapping[str, TurnLines]
-    ) -> None:
+    def __init__(self, agents: Iterable[AgentLines], results: Mapping[str, str], uses: Mapping[str, TurnLines]) -> None:
         """Join agents and calls. `results`: the tool call whose result names an agent, by the agent's id."""
         self._uses = uses
         self._agents = list(agents)
-        self.call_of: dict[str, str] = {}  # by the agent's id
+        self.call_of: dict[str, str] = {}  # ids of calls by the agent's id
         for agent in self._agents:
             tool_use_id = agent.meta.tool_use_id or results.get(agent.id)
             if tool_use_id:
                 self.call_of[agent.id] = tool_use_id
         if len(self.call_of) < len(self._agents):
             self._join_by_prompt()
-        self.agents_of: dict[str, list[AgentLines]] = {}  # by the id of the call
+        self.agents_of: dict[str, list[AgentLines]] = {}  # agents by the id of the call that started them
         for agent in self._agents:
             if agent.id in self.call_of:
                 self.agents_of.setdefault(self.call_of[agent.id], []).append(agent)

@@ -68,9 +68,9 @@ class Tree:
 
     def __init__(self) -> None:
         self.parents: dict[str, str | None] = {}
-        self.exchange_of: dict[str | None, int] = {}  # of lines on the main thread
+        self.exchange_of: dict[str | None, int] = {}  # numbers of exchanges by line, on the main thread
         self._prompts: dict[int, str] = {}  # the line that began an exchange
-        self._last: str | None = None  # of the main thread
+        self._last: str | None = None  # the last line of the main thread
 
     def add(self, uuid: str, parent: str | None, exchange: int | None) -> None:
         """Add a line. `exchange`: None for a line that is not on the main thread."""
@@ -139,13 +139,13 @@ class Lineage:
     """What a session's own files say about its descent."""
 
     session: str
-    message_ids: Sequence[str] = ()  # of the main thread, in order, each once
+    message_ids: Sequence[str] = ()  # ids of the main thread, in order, each once
     began: datetime | None = None  # the earliest time in its file
-    forked_from: str | None = None  # as copied lines say: the parent, or the session it was forked from
-    recorded_parent: str | None = None  # as the proxy recorded it
+    forked_from: str | None = None  # the session that copied lines name: the parent, or one before it
+    recorded_parent: str | None = None  # the parent that the proxy recorded
     first_written: datetime | None = None  # the next two: see `Beginning`
     own_line_after: int | None = None
-    responses: int = 0  # of the main thread, also those whose ids tell nothing
+    responses: int = 0  # responses of the main thread, also those with ids that are not unique
     ended: datetime | None = None  # the latest time of these
 
     @cached_property
@@ -157,13 +157,6 @@ class Lineage:
     def first(self) -> datetime | None:
         """Return when the first response was written to the session's file, as far as that is known."""
         return self.first_written or self.began
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parent:
-    session: str
-    shared: Sequence[str]  # the message ids of the history that was copied
-    certain: bool  # the client or the proxy says so; else it was concluded from the shared messages
 
 
 class Relatives:
@@ -184,14 +177,12 @@ class Relatives:
     def parents(self) -> dict[str, str]:
         """Return the parent of each session that was forked. No session descends from itself, whatever files say."""
         parents_by_session: dict[str, str] = {}
-        surest = sorted(
-            self._lineages, key=lambda lineage: (not lineage.recorded_parent, not lineage.forked_from)
-        )
+        surest = sorted(self._lineages, key=lambda lineage: (not lineage.recorded_parent, not lineage.forked_from))
         for own in surest:
             fitting = (
-                candidate.session
+                candidate
                 for candidate in self._candidates(own)
-                if not _descends(candidate.session, own.session, parents_by_session)
+                if not _descends(candidate, own.session, parents_by_session)
             )
             if parent := next(fitting, None):
                 parents_by_session[own.session] = parent
@@ -208,35 +199,28 @@ class Relatives:
             ordered += forks.get(name, ())
         return ordered
 
-    def parent_of(self, own: Lineage) -> Parent | None:
-        """Return the session whose history this one begins with a copy of; None if it begins with its own."""
-        return next(self._candidates(own), None)
-
-    def _candidates(self, own: Lineage) -> Iterator[Parent]:
+    def _candidates(self, own: Lineage) -> Iterator[str]:
         """Yield possible parents, the best first. Copies keep the ids of messages, and in newer clients their times.
         The parent is the one that is named, else the one that shares most and is older; of several, the oldest."""
         sharing = list(self._sharing(own))
         named = own.recorded_parent or own.forked_from
-        numbers = {
-            number for number, lineage in enumerate(self._lineages) if named and lineage.session == named
-        }
-        with_named = sum(not numbers.isdisjoint(members) for members in sharing) if numbers else 0
         if named is None:
             yield from self._older(own, sharing, 0)
         elif own.recorded_parent is None and named in self._by_name:
             # Lines that were copied twice still name the first session; the nearer one shares more of them.
-            yield from self._older(own, sharing, with_named)
+            numbers = {number for number, lineage in enumerate(self._lineages) if lineage.session == named}
+            yield from self._older(own, sharing, sum(not numbers.isdisjoint(members) for members in sharing))
         if named and named != own.session:
-            yield Parent(session=named, shared=own.message_ids[:with_named], certain=True)
+            yield named
 
-    def _older(self, own: Lineage, sharing: Sequence[set[int]], fewest: int) -> Iterator[Parent]:
+    def _older(self, own: Lineage, sharing: Sequence[set[int]], fewest: int) -> Iterator[str]:
         """Yield the sessions that share more than the fewest messages, and are older."""
         more: set[int] = set()
         for count in range(len(sharing), fewest, -1):
             for number in sorted(sharing[count - 1] - more):
                 other = self._lineages[number]
                 if other.session != own.session and _is_older(other, own, count):
-                    yield Parent(session=other.session, shared=own.message_ids[:count], certain=False)
+                    yield other.session
             more = sharing[count - 1]
 
     def _sharing(self, own: Lineage) -> Iterator[set[int]]:

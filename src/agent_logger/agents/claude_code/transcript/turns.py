@@ -23,10 +23,14 @@ from agent_logger.providers.registry import ANTHROPIC
 
 TRANSCRIPT: frozenset[Witness] = frozenset({"transcript"})
 
-VENDOR_ID = re.compile(r"(?:msg|req|toolu)_.{12,}|[0-9a-fA-F-]{32,36}")  # forms that are unique
+# The forms of ids that no two responses share. By these ids, lines and sessions of a response are found, so a gateway's
+# UUID counts, too. The ledger would lose a billed response by a wrong match; it is stricter: `UNIQUE_ID` in
+# catalog/ledger/ledger.py.
+VENDOR_ID = re.compile(r"(?:msg|req|toolu)_.{12,}|[0-9a-fA-F-]{32,36}")
 
 
 def is_unique(message_id: str | None) -> bool:
+    """Whether no other response has this message id, judging by its form."""
     return message_id is not None and VENDOR_ID.match(message_id) is not None
 
 
@@ -42,9 +46,9 @@ def time_of(timestamp: str | None) -> datetime | None:
 
 
 class Billed(msgspec.Struct, eq=False, gc=False, kw_only=True):
-    """What a response used, as the most final of its lines says."""
+    """The usage of a response, from the most final of its lines."""
 
-    reported: MessageUsage | None = None  # that `usage` was made of
+    reported: MessageUsage | None = None  # the source of `usage`
     usage: Usage | None = None
     tier: str | None = None
     final: bool = False  # `usage` comes from a copy that was complete
@@ -77,7 +81,7 @@ class TurnLines(Billed, eq=False, gc=False):
     ended: datetime | None = None
     blocks: list[Block] = []
     results: list[Block] = []
-    copies_by_key: dict[object, str | set[str]] = {}  # blocks, for lines may repeat them
+    copies_by_key: dict[object, str | set[str]] = {}  # texts of blocks: lines may repeat them
 
     def take(self, record: AssistantRecord, message: ClaudeMessage, at: datetime | None) -> list[Block]:
         """Add a line. Returns the blocks that are new."""
@@ -92,9 +96,7 @@ class TurnLines(Billed, eq=False, gc=False):
         reported = message.usage or record.usage
         if reported and self.model != SYNTHETIC:
             self.count(reported, final=message.stopped is not None)
-        new = [
-            block for block in blocks_of(message.content, at) if self._is_new(block, record.api_block_index)
-        ]
+        new = [block for block in blocks_of(message.content, at) if self._is_new(block, record.api_block_index)]
         self.blocks += new
         return new
 
@@ -186,7 +188,7 @@ def _block(part: dict[str, Any], at: datetime | None) -> Block:
     return replace(answer_blocks(ANTHROPIC, {"content": [part]})[0], at=at)
 
 
-def text_of_message(message: ClaudeMessage | str | None) -> ClaudeMessage:
+def as_message(message: ClaudeMessage | str | None) -> ClaudeMessage:
     """Return the message; a text is short for a message that says it."""
     return ClaudeMessage(content=message) if isinstance(message, str) else message or ClaudeMessage()
 

@@ -1,0 +1,55 @@
+# Written by docs/generate.py from the table in __init__.py.
+from agent_logger.agents.claude_code.context import Context as Context
+from agent_logger.agents.claude_code.context import Settings as Settings
+from agent_logger.agents.claude_code.transcript.records import AssistantRecord as AssistantRecord
+from agent_logger.agents.claude_code.transcript.records import ResultRecord as ResultRecord
+from agent_logger.agents.claude_code.transcript.records import SummaryRecord as SummaryRecord
+from agent_logger.agents.claude_code.transcript.records import SystemRecord as SystemRecord
+from agent_logger.agents.claude_code.transcript.records import TokenUsage as TokenUsage
+from agent_logger.agents.claude_code.transcript.records import ToolResultRecord as ToolResultRecord
+from agent_logger.agents.claude_code.transcript.records import ToolUseRecord as ToolUseRecord
+from agent_logger.agents.claude_code.transcript.records import UserRecord as UserRecord
+from agent_logger.catalog.catalog import Catalog as Catalog
+from agent_logger.catalog.discovery.sessions import SessionLocation as SessionLocation
+from agent_logger.catalog.discovery.sessions import discover as discover
+from agent_logger.catalog.discovery.sessions import find_session as find_session
+from agent_logger.catalog.joining.calls import CallDetail as CallDetail
+from agent_logger.catalog.joining.calls import WireCall as WireCall
+from agent_logger.catalog.summary import Filter as Filter
+from agent_logger.catalog.summary import Hit as Hit
+from agent_logger.catalog.summary import SessionSummary as SessionSummary
+from agent_logger.hooks.events import HookInput as HookInput
+from agent_logger.logs.reader import read_session as read_session
+from agent_logger.messages.outcome import Failure as Failure
+from agent_logger.messages.outcome import RunMetadata as RunMetadata
+from agent_logger.model.prices import price as price
+from agent_logger.model.records import ExchangeRecord as ExchangeRecord
+from agent_logger.model.records import ExchangeStats as ExchangeStats
+from agent_logger.model.records import Message as Message
+from agent_logger.model.records import SessionEnd as SessionEnd
+from agent_logger.model.records import SessionStart as SessionStart
+from agent_logger.model.session import Block as Block
+from agent_logger.model.session import Cost as Cost
+from agent_logger.model.session import Difference as Difference
+from agent_logger.model.session import Exchange as Exchange
+from agent_logger.model.session import Inherited as Inherited
+from agent_logger.model.session import Session as Session
+from agent_logger.model.session import SubAgent as SubAgent
+from agent_logger.model.session import ToolCall as ToolCall
+from agent_logger.model.session import Turn as Turn
+from agent_logger.model.session import Usage as Usage
+from agent_logger.recording.context import context as context
+from agent_logger.recording.run.events import Event as Event
+from agent_logger.recording.run.printed import read_output as read_output
+from agent_logger.recording.run.runner import RunResult as RunResult
+from agent_logger.recording.run.runner import run as run
+from agent_logger.recording.run.runner import run_async as run_async
+from agent_logger.recording.run.runner import stream as stream
+from agent_logger.recording.sdk_logger import SessionLogger as SessionLogger
+from agent_logger.transcripts.storage import FileStorage as FileStorage
+from agent_logger.transcripts.storage import InMemoryStorage as InMemoryStorage
+from agent_logger.transcripts.storage import SessionStorage as SessionStorage
+from agent_logger.transcripts.storage import StoredSession as StoredSession
+
+__version__: str
+Place = SessionLocation  # its former name

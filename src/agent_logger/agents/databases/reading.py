@@ -1,0 +1,49 @@
+"""Reads SQLite databases of other programs without a trace: no byte of them is written, no file appears beside them.
+
+A database with a write-ahead log may have most of its rows in that log. A reader that opens it as immutable does not
+see them, and one that only asks for read access creates files beside it; of an empty database, SQLite even deletes the
+log. So the files that exist decide how it is read:
+
+- no log: in place, as immutable. If it was written to meanwhile, it is read again;
+- a log and its index: in place, the index read-only too. The program may continue to write;
+- a rollback journal: in place, read-only;
+- a log without its index (a backup), a lock that nobody else may pass, a journal of a process that was killed, anything
+  that SQLite refuses: from a copy, in which SQLite may write. What is damaged in the copy is left out, and said.
+
+Connections are short, one per session: a writer does not wait for us.
+"""
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import TypeVar
+
+from agent_logger.agents.databases.opening import DatabaseLook, DatabaseSchema, ForeignDatabase, connect
+from agent_logger.agents.databases.snapshots import read_snapshot
+from agent_logger.errors import SourceError
+
+TRIES = 3  # of reading a database that is being written to
+T = TypeVar("T")
+
+
+def read_database(path: Path, schema: DatabaseSchema, work: Callable[[ForeignDatabase], T]) -> T:
+    """Return what `work` returns for an open database; it may be called again if the database changed meanwhile. Raises
+    `SourceError`, `FileNotFoundError`."""
+    try:
+        for _ in range(TRIES):
+            files = DatabaseLook.at(path)
+            if (mode := files.mode) is None:
+                break
+            try:
+                with closing(connect(path, mode)) as connection:
+                    result = work(ForeignDatabase(connection, path, schema))
+            except sqlite3.Error as error:
+                if error.sqlite_errorcode == sqlite3.SQLITE_ERROR:
+                    raise  # the query does not fit
+                break
+            if not files.is_read_unlocked or DatabaseLook.at(path) == files:
+                return result
+        return read_snapshot(path, schema, work)
+    except (sqlite3.Error, OverflowError) as error:
+        raise SourceError(f"{path}: {error}") from error

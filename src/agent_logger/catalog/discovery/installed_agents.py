@@ -1,0 +1,45 @@
+"""Which agents have files on this machine, how many sessions each has, and what its files tell."""
+
+import msgspec
+
+from agent_logger.agents.base import Agent
+from agent_logger.agents.folders import agent_folders, named_files
+from agent_logger.agents.registry import AGENTS
+from agent_logger.catalog.discovery.agent_files import sessions_of
+from agent_logger.files.sources import StampCache
+from agent_logger.model.plurals import pluralize
+
+
+class InstalledAgent(msgspec.Struct, frozen=True, kw_only=True):
+    """An agent that has a folder on this machine."""
+
+    agent: str
+    folders: list[str]  # those that exist
+    sessions: int
+    tokens_per: str | None  # response, exchange or session; null: the files count no tokens
+    response_ids: str  # vendor: responses are found on the wire by their ids; client: by order
+
+
+def installed_agents() -> list[InstalledAgent]:
+    """Return the agents that have files here. No session is opened; a database is asked for its sessions."""
+    return [installed for agent in AGENTS if (installed := _installed(agent))]
+
+
+def _installed(agent: Agent) -> InstalledAgent | None:
+    if agent.location is None or agent.reader is None:
+        return None
+    folders = [folder for folder in agent_folders(agent.location) if folder.is_dir()]
+    if not folders and not named_files(agent.location, agent_folders(agent.location)):
+        return None
+    return InstalledAgent(
+        agent=agent.name,
+        folders=[str(folder) for folder in folders],
+        sessions=len({source.name for source in sessions_of(agent, StampCache())}),
+        tokens_per=agent.counts_per,
+        response_ids=agent.response_ids,
+    )
+
+
+def counts_text(agent: InstalledAgent) -> str:
+    """Return how many sessions there are: `codex 12 sessions`."""
+    return f"{agent.agent} {pluralize(agent.sessions, 'session')}"

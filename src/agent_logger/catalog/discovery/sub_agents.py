@@ -1,0 +1,41 @@
+"""Sub-agents that have a session of their own on the wire, and do not say there which session started them.
+
+The agent's database knows it. What the proxy recorded of such a sub-agent becomes a thread of that session.
+"""
+
+from collections.abc import Sequence
+from typing import cast
+
+from msgspec.structs import replace
+
+from agent_logger.agents.base import Agent, module
+from agent_logger.agents.contracts import DatabaseFiles
+from agent_logger.agents.folders import agent_files
+from agent_logger.agents.registry import AGENTS
+from agent_logger.model.session import AGENT_PREFIX, MAIN, Session, Turn
+
+
+def below_its_starter(session: Session) -> Session:
+    """Return what was recorded of a sub-agent as a thread of the session that started it; any other session as it
+    is."""
+    for agent in AGENTS:
+        if agent.sub_agent_ids and agent.sub_agent_ids.fullmatch(session.id) and session.agent in (None, agent.name):
+            root = _root_in_databases(agent, session.id)
+            if root is not None:
+                return _as_thread(session, root)
+    return session
+
+
+def _root_in_databases(agent: Agent, name: str) -> str | None:
+    files = cast("DatabaseFiles", module(agent.files))
+    return next((root for path in agent_files(agent) if (root := files.root_of(path, name))), None)
+
+
+def _as_thread(session: Session, root: str) -> Session:
+    thread = f"{AGENT_PREFIX}{session.id}"
+
+    def moved(turns: Sequence[Turn]) -> list[Turn]:
+        return [replace(turn, thread=thread) if turn.thread == MAIN else turn for turn in turns]
+
+    exchanges = [replace(exchange, turns=moved(exchange.turns)) for exchange in session.exchanges]
+    return replace(session, id=root, exchanges=exchanges)

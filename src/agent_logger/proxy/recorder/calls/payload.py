@@ -1,0 +1,235 @@
+"""A body as a record may hold it: HMACs are taken first, then it is redacted, also inside compression.
+
+This module handles bodies that are in memory as a whole; those over 8 MB are in `large`.
+"""
+
+import hmac
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from agent_logger.model import records
+from agent_logger.model.records import Chunk, Encoding, Redaction, Stored
+from agent_logger.model.redaction.redactor import KnownPrefix, Redactor
+from agent_logger.protocols.encodings import DecodeError, Decoder, decode, decoder
+from agent_logger.providers.deltas import split_texts
+from agent_logger.proxy.call_state import chunk_records, chunks_of
+from agent_logger.proxy.spool.frames import Mask
+
+# Bytes of request bodies that are in memory, to be compared with the next request of their thread.
+KNOWN_BYTES = 32 << 20
+MOST_KNOWN = 1024
+SMALLEST_KNOWN = 16 << 10  # a shorter one is scanned as fast
+REDACTED = b"[redacted]"
+
+Pieces = Sequence[bytes]
+
+
+def restored(data: bytes, masks: Sequence[Mask], values: Mapping[int, bytes]) -> tuple[bytes, int]:
+    """The data with the credentials in their places again, and how many are not known: these are shown as redacted."""
+    if not masks:
+        return data, 0
+    whole, unknown = bytearray(data), 0
+    for mask in sorted(masks, key=lambda mask: mask.offset, reverse=True):
+        value = values.get(mask.credential)
+        unknown += value is None
+        whole[mask.offset : mask.offset + mask.length] = REDACTED if value is None else value
+    return bytes(whole), unknown
+
+
+def body_hmac(key: bytes, data: bytes) -> str:
+    state = _keyed(key).copy()
+    state.update(data)
+    return "v1:" + state.hexdigest()
+
+
+@lru_cache(4)
+def _keyed(key: bytes) -> hmac.HMAC:
+    """An HMAC once it has read the key: for a short body that is a third of the work."""
+    return hmac.new(key, digestmod="sha256")
+
+
+@dataclass(slots=True)
+class StoredBody:
+    """A body as its record has it. Size and HMAC are those of the received bytes."""
+
+    # The body as it was received, with its encoding undone; empty if the body is in a file.
+    text: bytes
+    bytes: int
+    hmac: str | None = None
+    body: str | None = None
+    encoding: Encoding | None = None
+    chunks: list[Chunk] | None = None
+    file: Path | None = None  # the file with the body, if it is too large for a record
+    file_bytes: int = 0
+    recoded: bool = False
+    redactions: tuple[Redaction, ...] = ()
+    # Whether the last event of a body in a file was seen; `None` if that is unknown.
+    stream_ended: bool | None = None
+    pieces: Pieces = ()  # the text, chunk by chunk
+    starts: Sequence[int] = ()  # when these pieces began
+
+    def timed_chunks(self, time_at: Callable[[int], str]) -> list[Chunk] | None:
+        """The chunks, each with the time at which it began."""
+        if self.chunks is None:
+            return None
+        return [replace(chunk, ts=time_at(ns)) for chunk, ns in zip(self.chunks, self.starts, strict=True)]
+
+    @property
+    def original(self) -> Stored | None:
+        return Stored(bytes=self.bytes, hmac=self.hmac or "") if self.recoded else None
+
+
+class BodyPolicy(NamedTuple):
+    """How a body is to be processed."""
+
+    key: bytes
+    redactor: Redactor
+    place: str
+    encoding: str = ""  # the Content-Encoding
+    stream: bool = False  # recorded chunk by chunk
+    end: re.Pattern[bytes] | None = None  # the end of the stream, if it is too large to be read
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether its encoding is none, or one that can be undone."""
+        return self._is_plain or self.decoder() is not None
+
+    @property
+    def _is_plain(self) -> bool:
+        return not self.encoding or self.encoding.strip().lower() in ("", "identity")
+
+    def decoder(self, limit: int | None = None) -> Decoder | None:
+        if self._is_plain:
+            return None
+        return decoder(self.encoding, limit) if limit else decoder(self.encoding)
+
+
+def store_body(
+    pieces: Sequence[bytes],
+    times: Sequence[int],
+    policy: BodyPolicy,
+    known_body: "KnownBody | None" = None,
+    *,
+    clean: bool = False,
+) -> StoredBody:
+    """Make the record of a body that is in memory as a whole. `clean`: it was searched, and nothing is to be redacted
+    in its bytes."""
+    data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+    stored = StoredBody(data, len(data), body_hmac(policy.key, data) if data else None)
+    chunks, stored.starts = chunks_of(pieces, times) if policy.stream else ([data], [])
+    stored.pieces = chunks
+    if data and (undo := policy.decoder()):
+        stored.pieces, whole = _decoded(undo, chunks, policy.encoding)
+        stored.text = b"".join(stored.pieces)
+        redacted = policy.redactor.redact_chunks(stored.pieces, policy.place)
+        if redacted.redactions:
+            chunks, stored.redactions, stored.recoded = redacted.data, redacted.redactions, True
+        elif not whole:
+            raw = policy.redactor.redact_chunks(chunks, policy.place)
+            chunks, stored.redactions = raw.data, raw.redactions
+    elif clean:
+        pass
+    elif policy.stream:
+        redacted = policy.redactor.redact_chunks(chunks, policy.place)
+        chunks, stored.redactions = redacted.data, redacted.redactions
+    elif data:
+        one = policy.redactor.redact(data, policy.place, known_body.compare(data) if known_body else None)
+        chunks, stored.redactions = [one.data], one.redactions
+        if known_body:
+            known_body.remember(data, one.redactions)
+    _set_content(stored, chunks, policy)
+    return stored
+
+
+def hide_pieces(stored: StoredBody, policy: BodyPolicy) -> None:
+    """Redact secrets that show only when the texts that the answer gives in pieces are joined."""
+    if not stored.pieces:
+        return
+    redacted = policy.redactor.redact_chunks(stored.pieces, policy.place, split_texts(stored.text))
+    if redacted.redactions and redacted.redactions != stored.redactions:
+        stored.redactions = redacted.redactions
+        stored.recoded = policy.decoder() is not None
+        _set_content(stored, redacted.data, policy)
+
+
+def _set_content(stored: StoredBody, chunks: Sequence[bytes], policy: BodyPolicy) -> None:
+    if policy.stream:
+        stored.chunks = chunk_records(chunks, stored.starts)
+    elif stored.bytes:
+        stored.body, stored.encoding = records.as_text(chunks[0])
+
+
+def _decoded(undo: Decoder, pieces: Sequence[bytes], encoding: str) -> tuple[list[bytes], bool]:
+    """Decode as much as possible, piece by piece, and whether that is all of it."""
+    try:
+        return [undo.feed(piece) for piece in pieces], True
+    except DecodeError:
+        return [_before_damage(b"".join(pieces), encoding), *[b""] * (len(pieces) - 1)], False
+
+
+def _before_damage(data: bytes, encoding: str) -> bytes:
+    try:
+        return decode(data, encoding)
+    except DecodeError as error:
+        return error.decoded
+
+
+class KnownBody:
+    """The last request body of a thread: the next one mostly begins with it."""
+
+    def __init__(self) -> None:
+        self.data = b""
+        self._redactions: tuple[Redaction, ...] = ()
+
+    def compare(self, data: bytes) -> KnownPrefix | None:
+        if len(self.data) < SMALLEST_KNOWN or len(data) < SMALLEST_KNOWN:
+            return None
+        before, most = self.data, min(len(self.data), len(data))
+        head = _common(most, lambda start, end: before[start:end] == data[start:end])
+        tail = _common(
+            most - head,
+            lambda start, end: (
+                before[len(before) - end : len(before) - start] == data[len(data) - end : len(data) - start]
+            ),
+        )
+        return KnownPrefix(len(self.data), self._redactions, head, tail)
+
+    def remember(self, data: bytes, redactions: tuple[Redaction, ...]) -> None:
+        self.data, self._redactions = data if len(data) >= SMALLEST_KNOWN else b"", redactions
+
+
+def _common(most: int, is_same: Callable[[int, int], bool]) -> int:
+    """How many bytes are the same, up to `most`. `is_same` compares a range of them."""
+    at, step = 0, 1 << 16
+    while step and at < most:
+        if at + step <= most and is_same(at, at + step):
+            at += step
+        else:
+            step //= 2
+    return at
+
+
+class KnownBodies:
+    """The last bodies of the threads used most recently, up to a number of bytes."""
+
+    def __init__(self, most_bytes: int = KNOWN_BYTES) -> None:
+        self._most, self._bytes = most_bytes, 0
+        self._bodies: OrderedDict[tuple[str, ...], KnownBody] = OrderedDict()
+
+    def of(self, thread: tuple[str, ...]) -> KnownBody:
+        body = self._bodies.setdefault(thread, KnownBody())
+        self._bodies.move_to_end(thread)
+        return body
+
+    def shrink(self, body: KnownBody, before: int) -> None:
+        """Make room after a body was remembered in place of one of `before` bytes."""
+        self._bytes += len(body.data) - before
+        while len(self._bodies) > 1 and (self._bytes > self._most or len(self._bodies) > MOST_KNOWN):
+            self._bytes -= len(self._bodies.popitem(last=False)[1].data)
