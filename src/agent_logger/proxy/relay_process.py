@@ -9,7 +9,7 @@ import gc
 import logging
 import os
 import signal
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,7 +51,8 @@ class RelayOptions:
     ends_unused: bool = False  # whether it ends when no run and no shell uses it any more
 
 
-async def listen(options: RelayOptions, tap: Tap) -> Relay:
+async def listen(options: RelayOptions, tap: Tap, registered: Sequence[RegisterRun] = ()) -> Relay:
+    """Listen on the port of the options. Requests of the registered runs are relayed from the first on."""
     # Each run says which hosts the certificate permits that it was started with.
     authority = Authority(options.home, RecordedHosts.configured(()))
     ports = [options.port]
@@ -66,6 +67,8 @@ async def listen(options: RelayOptions, tap: Tap) -> Relay:
             workers=options.workers,
             certificates=authority,
         )
+        for run in registered:
+            register(relay, run)
         try:
             await relay.start()
         except OSError as error:

@@ -36,7 +36,7 @@ from agent_logger.proxy.spool.frames import CredentialFrame
 from agent_logger.proxy.spool.spool import Spool, SpoolStatus
 
 log = logging.getLogger("agent_logger.proxy")
-ORDER_SECONDS = 2.0  # time for a worker to carry out an order
+ORDER_SECONDS = 5.0  # time for a worker to carry out an order
 
 
 class RelayStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,6 +62,7 @@ class RelayStatus(msgspec.Struct, frozen=True, kw_only=True):
 class _WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
     """A message of a worker: one of these fields is set."""
 
+    ready: bool = False  # it has started, and will listen when it has the runs that are registered by now
     credential: CredentialFrame | None = None
     status: RelayStatus | None = None
     recreated: bool = False  # the log folder, which had been removed
@@ -80,7 +81,7 @@ class _Order(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _KnownRuns(msgspec.Struct, frozen=True, kw_only=True):
-    """The runs that are registered when a worker starts."""
+    """The runs that are registered when a worker is ready. Each later one is an order."""
 
     runs: list[RegisterRun]
 
@@ -168,7 +169,7 @@ class _Worker:
         self._job, self._send_credential, self._on_recreated = job, send_credential, on_recreated
         self._registered = registered
         self._ordering, self._answered = threading.Lock(), threading.Condition()
-        self._orders = 0
+        self._orders, self._takes_orders = 0, False
         self._done: dict[int, RunTraffic] = {}  # what the worker reported, by the number of the order
         self._process: subprocess.Popen[bytes] | None = None
         self._starting, self._stopping = threading.Lock(), threading.Event()
@@ -192,13 +193,13 @@ class _Worker:
             process, self._orders = self._process, self._orders + 1
             number = self._orders
             order = _Order(number=number, register=register, withdraw=withdraw, token=token)
-            if process is None or process.stdin is None or self.status is None:
+            if process is None or process.stdin is None or not self._takes_orders:
                 return RunTraffic()
             with contextlib.suppress(OSError, ValueError):  # the worker died
                 process.stdin.write(pipe.message(order))
                 process.stdin.flush()
         with self._answered:
-            self._answered.wait_for(lambda: number in self._done or self.status is None, ORDER_SECONDS)
+            self._answered.wait_for(lambda: number in self._done or not self._takes_orders, ORDER_SECONDS)
             return self._done.pop(number, RunTraffic())
 
     def _run(self) -> None:
@@ -208,7 +209,7 @@ class _Worker:
                 self._attend(process)
             self.refused_before += self.status.refused if self.status else 0
             with self._answered:
-                self.status = None
+                self.status, self._takes_orders = None, False
                 self._answered.notify_all()
             # Only now: Ctrl-C in a terminal ends it, too, and it may have been quicker than the proxy.
             if not self._stopping.wait(restarts.pause_seconds()):
@@ -235,12 +236,13 @@ class _Worker:
         """Serve a worker until it ends."""
         assert process.stdin and process.stdout
         process.stdin.write(pipe.LENGTH.pack(len(self._job)) + self._job)
-        process.stdin.write(pipe.message(_KnownRuns(runs=self._registered())))
         process.stdin.flush()
         while data := _read(process.stdout):
             message = msgspec.msgpack.decode(data, type=_WorkerReport)
+            if message.ready:
+                self._send_known_runs(process.stdin)
             if message.status:
-                self._listens(process.stdin, message.status)
+                self.status = message.status
             if message.credential:
                 self._send_credential(message.credential)
             if message.recreated:
@@ -250,14 +252,13 @@ class _Worker:
                     self._done[message.done] = message.traffic
                     self._answered.notify_all()
 
-    def _listens(self, stdin: IO[bytes], status: RelayStatus) -> None:
-        """Note the status. Runs that registered while the worker started are sent now."""
+    def _send_known_runs(self, stdin: IO[bytes]) -> None:
+        """Send the runs that are registered by now. The worker does not listen before it has them, and `order` waits
+        for it from now on: a request of a registered run never reaches a worker that does not know the run."""
         with self._ordering:
-            if self.status is None:
-                for run in self._registered():
-                    stdin.write(pipe.message(_Order(number=0, register=run)))
-                stdin.flush()
-            self.status = status
+            stdin.write(pipe.message(_KnownRuns(runs=self._registered())))
+            stdin.flush()
+            self._takes_orders = True
 
 
 def _read(stream: IO[bytes]) -> bytes | None:
@@ -300,9 +301,7 @@ def _carry_out(relay: Relay, order: _Order) -> RunTraffic:
 
 
 async def _work(options: RelayOptions, own: Spool, registered: list[RegisterRun]) -> None:
-    relay = await relay_process.listen(options, own)
-    for run in registered:
-        relay_process.register(relay, run)
+    relay = await relay_process.listen(options, own, registered)
     orders = partial(_take_orders, relay, asyncio.get_running_loop())
     threading.Thread(target=orders, name="agent-logger-orders", daemon=True).start()
     stopping = Stopping(is_worker=True)
@@ -317,10 +316,9 @@ async def _work(options: RelayOptions, own: Spool, registered: list[RegisterRun]
 def main() -> None:
     argparse.ArgumentParser(description="An additional worker; `agent-logger proxy` starts it.").parse_args()
     raise_descriptors()
-    data, runs = _read(sys.stdin.buffer), _read(sys.stdin.buffer)
-    if data is None or runs is None:
+    data = _read(sys.stdin.buffer)
+    if data is None:
         return
-    registered = msgspec.msgpack.decode(runs, type=_KnownRuns).runs
     options = msgspec.msgpack.decode(data, type=RelayOptions, dec_hook=lambda _, path: Path(path))
     own = Spool(
         spool_folder(options.log_dir),
@@ -328,6 +326,9 @@ def main() -> None:
         on_recreated=lambda: _report(_WorkerReport(recreated=True)),
     )
     relay_process.tune_gc()
+    _report(_WorkerReport(ready=True))
+    runs = _read(sys.stdin.buffer)
+    registered = msgspec.msgpack.decode(runs, type=_KnownRuns).runs if runs else []
     try:
         uvloop.run(_work(options, own, registered))
     finally:

@@ -68,8 +68,7 @@ class Client(asyncio.Protocol):
     def eof_received(self) -> bool:
         call = self._call
         if call is None or self._draining or call.response.tunnel or not call.body.done:
-            if call is None and self._buffer and not self._draining:
-                self._relay.reporter.refusals.add(self._number, 400, "the client left within a head", self._buffer)
+            self._report_unfinished_head()
             return False
         self._half_closed = True
         self._watch(0)
@@ -77,6 +76,7 @@ class Client(asyncio.Protocol):
 
     def connection_lost(self, _exc: Exception | None) -> None:
         self._lost = True
+        self._report_unfinished_head()  # of a client that reset the connection
         self._relay.clients.discard(self)
         upstream, self._upstream = self._upstream, None
         if self._call is not None:
@@ -85,6 +85,12 @@ class Client(asyncio.Protocol):
                 upstream.abort()
         elif upstream is not None:
             self._relay.pool.give(upstream)
+
+    def _report_unfinished_head(self) -> None:
+        """Report a head that the client left unfinished, once."""
+        if self._call is None and self._buffer and not self._draining:
+            self._relay.reporter.refusals.add(self._number, 400, "the client left within a head", self._buffer)
+            self._buffer = b""
 
     def pause_writing(self) -> None:
         self._client_full = True
