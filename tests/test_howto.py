@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_logger.proxy.state import running
+from agent_logger.proxy.runs.processes import process_with
 from tests.fakeapi import FakeAPI, answers
 from tests.internet import Internet
 from tests.internet.vendors import VendorHosts, chatgpt_login
@@ -92,9 +92,9 @@ class Place:
         return done
 
     def wait(self) -> None:
-        """Wait until the proxy of the runs has ended."""
-        give_up = time.monotonic() + 30
-        while running(self.home / ".agent-logger") and time.monotonic() < give_up:
+        """Wait until every process of this home has ended: a proxy that ends is not listed, but writes for a while."""
+        give_up = time.monotonic() + 60
+        while process_with(f"HOME={self.home}") and time.monotonic() < give_up:
             time.sleep(0.05)
 
 
