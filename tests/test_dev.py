@@ -152,7 +152,7 @@ def test_the_test_command_fails_if_any_part_fails(checkout: Path, failing: str) 
 FAILING_TESTS = """
 case "$*" in
 "-c "*) exec "$REAL_PYTHON" "$@" ;;
-*"not long and not alone"*)
+*"$FAILING"*)
     mkdir -p .pytest_cache/v/cache
     echo "$FAILED" > .pytest_cache/v/cache/lastfailed
     exit 1 ;;
@@ -166,18 +166,24 @@ esac
     [
         pytest.param(["a.py::b[c d]"], 0, 0, id="passes alone"),
         pytest.param(["a.py::b[c d]"], 1, 1, id="fails again"),
-        pytest.param(["a", "b", "c", "d"], 0, 1, id="too many to be an effect of the others"),
+        pytest.param(list("abcdefghi"), 0, 1, id="too many to be an effect of the others"),
     ],
 )
+@pytest.mark.parametrize("failing", ["not long and not alone", "alone and not long"])
 def test_a_few_failed_tests_run_once_more_alone_and_are_named(
-    checkout: Path, failed: list[str], again: int, result: int
+    checkout: Path, failing: str, failed: list[str], again: int, result: int
 ) -> None:
     install(checkout, FAILING_TESTS)
     (checkout / "tests").mkdir()
-    variables = {"REAL_PYTHON": sys.executable, "FAILED": json.dumps(dict.fromkeys(failed, True)), "AGAIN": str(again)}
+    variables = {
+        "REAL_PYTHON": sys.executable,
+        "FAILING": f" {failing}",
+        "FAILED": json.dumps(dict.fromkeys(failed, True)),
+        "AGAIN": str(again),
+    }
     done = dev(checkout, "test", environment=variables)
     assert done.returncode == result
-    line = "dev: failed beside other tests, passed alone: a.py::b[c d]\n"
+    line = "dev: failed at first, passed alone: a.py::b[c d]\n"
     assert (line in done.stderr) == (result == 0)
 
 
