@@ -9,6 +9,7 @@ from agent_logger import SessionLogger
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.home.facts import register_log_folder
 from agent_logger.logs.reader import read_session
+from agent_logger.model.prices import price
 from agent_logger.model.session import Session, Usage
 
 ID = "7b320356-a178-418e-a692-69ce6e1e657c"
@@ -51,6 +52,18 @@ def test_responses_without_usage_are_counted_by_the_result(tmp_path: Path) -> No
     assert session.usage == SUM
     assert [(it.usage, it.is_sum) for it in session.turns] == [(None, False), (SUM, True)]
     assert session.cost.nano_usd
+
+
+def test_a_sum_over_several_requests_costs_the_same_whatever_its_size(tmp_path: Path) -> None:
+    """Long requests cost more, but how long each was is not known, and the ledger does not guess either."""
+    model = "claude-sonnet-4-5"
+    small, large = 100_000, 900_000
+    assert price(Usage(input_tokens=large), model).nano_usd != 9 * (price(Usage(input_tokens=small), model).nano_usd or 0)
+    costs = []
+    for tokens in (small, large):
+        told = result(modelUsage={model: {"inputTokens": tokens}}, usage={"input_tokens": tokens})
+        costs.append(logged(tmp_path / str(tokens), said("I look."), said("Done."), told).cost.nano_usd or 0)
+    assert costs[0] * 9 == costs[1]
 
 
 def test_a_result_alone_forms_a_turn_and_other_models_become_side_turns(tmp_path: Path) -> None:

@@ -189,7 +189,8 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     names_parents: bool = False
     # Whether the reader has `billed_of`: the agent's files also count what parts of a session used in all.
     reports_totals: bool = False
-    # Whether the reader can continue where it stopped, when a file has grown.
+    # Whether its files are Claude Code's, whose reader can continue where it stopped when a file has grown
+    # (`catalog/refresh/incremental.py`). Files of any other agent are read as a whole.
     reads_on: bool = False
     # Whether a session grows by new lines of its file; otherwise only the whole file shows what is new.
     grows_by_lines: bool = True

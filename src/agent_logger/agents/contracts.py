@@ -60,9 +60,11 @@ class SessionReader(Protocol):
 
     def responses_of(self, source: SourceFiles, /) -> Iterator[ModelResponse]: ...
 
-    def billed_of(self, source: SourceFiles, /) -> tuple[list[ModelResponse], list[ReportedTotal]]: ...
+    def billed_of(self, source: SourceFiles, /) -> tuple[list[ModelResponse], list[ReportedTotal]]:
+        """Only where the descriptor has `reports_totals`."""
 
-    def parent_of(self, source: SourceFiles, /) -> str | None: ...
+    def parent_of(self, source: SourceFiles, /) -> str | None:
+        """Only where the descriptor has `names_parents`."""
 
 
 class CallShapes:

@@ -92,7 +92,8 @@ def cost_of(nano: int | str) -> Cost:
 
 
 def priced(turn: Turn) -> Turn:
-    """Set the cost of a turn, and return the turn. Every reader calls this. A turn that was not billed stays as it is.
+    """Set the cost of a turn, and return the turn. Every turn of every reader passes here. A turn that was not billed
+    stays as it is.
 
     The turn is changed in place, because it is new and nobody else has it yet; a copy would make reading a turn a tenth
     slower.
@@ -101,7 +102,8 @@ def priced(turn: Turn) -> Turn:
         return turn
     cost = Cost(nano_usd=None, reason=NO_USAGE)
     if turn.usage is not None:
-        cost = price(turn.usage, turn.model, turn.started or turn.ended, turn.service_tier)
+        at = turn.started or turn.ended
+        cost = cost_of(nano_usd(turn.usage.counts, turn.model, at, turn.service_tier, is_sum=turn.is_sum))
     force_setattr(turn, "cost", cost)
     return turn
 
@@ -109,7 +111,8 @@ def priced(turn: Turn) -> Turn:
 def nano_usd(
     tokens: Tokens, model: str | None, at: datetime | None, tier: str | None, *, is_sum: bool = False
 ) -> int | str:
-    """Return nanodollars, or the reason why they are unknown. A faster `price`, for callers with a million responses.
+    """Return nanodollars, or the reason why they are unknown. `price` without its types, for callers with a million
+    responses.
     `is_sum`: the tokens are those of several requests, so their sum says nothing about the size of any of them."""
     listed = _listed(model, tier)
     bands = listed if isinstance(listed, str) or isinstance(listed[0], _Band) else _bands(listed, at)
