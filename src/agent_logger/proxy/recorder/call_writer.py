@@ -1,12 +1,15 @@
 """The records of calls, written to their logs, each once: a record that was there before a crash is skipped."""
 
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import msgspec
 
 from agent_logger.clock import timestamp
 from agent_logger.model.plurals import pluralize
 from agent_logger.model.records import Gap, Refusals, Response, Rewrite, Timing
+from agent_logger.providers.answer import Answer
 from agent_logger.proxy.call_lines import LONGEST_PATH, CallLine, Show
 from agent_logger.proxy.recorder.calls.open_call import OpenCall
 from agent_logger.proxy.recorder.calls.payload import SMALLEST_KNOWN, KnownBodies
@@ -17,14 +20,16 @@ from agent_logger.proxy.recorder.filing import REFUSED, Filing
 from agent_logger.proxy.recorder.logs import LogName, Logs, RecoveredCalls
 from agent_logger.proxy.spool import frames
 from agent_logger.proxy.spool.segments import SpoolFollower, SpoolRead
-from agent_logger.proxy.tracking.tracker import Decision, TrackedAnswer, TrackedRequest
+from agent_logger.proxy.tracking.tracker import Decision, TrackedAnswer, TrackedRequest, UnfinishedCall
 
 UNATTRIBUTED = LogName("", "unattributed")
 
 
 class CallWriter:
-    def __init__(self, logs: Logs, filing: Filing, show: Show | None) -> None:
-        self._logs, self._filing, self._show = logs, filing, show
+    """Writes the records of calls. `open_calls`: all calls that have not ended."""
+
+    def __init__(self, logs: Logs, filing: Filing, show: Show | None, open_calls: Mapping[Any, OpenCall]) -> None:
+        self._logs, self._filing, self._show, self._open = logs, filing, show, open_calls
         self.recovered = RecoveredCalls()  # records that the logs had when we began
         self.not_understood = 0  # calls to models that are kept as bytes alone
         self._known_bodies = KnownBodies()
@@ -39,7 +44,7 @@ class CallWriter:
                 open_call.unanswered[call.id] = call.log, call.seq
             call.skip_request()
             return
-        request = _tracked_request(call, self.time(open_call.relay, call.state.began_ns))
+        request = _tracked_request(call, self.time(open_call.relay, call.state.began_ns), self._unfinished(open_call))
         call.decision, call.log, call.seq = self._filing.file(request)
         for record in call.decision.before(request):
             if not (isinstance(record, Rewrite) and (call.log, record.seq) in self.recovered.rewrites):
@@ -47,6 +52,21 @@ class CallWriter:
         entry = entry_id(open_call.relay, open_call.last_entry)
         self._append(call.log, self._request_record(call, call.log, call.decision, request.ts, entry))
         open_call.unanswered[call.id] = call.log, call.seq
+
+    def _unfinished(self, but: OpenCall) -> list[UnfinishedCall]:
+        """Other calls that are being answered."""
+        return [
+            UnfinishedCall(other.call.decision, partial(self._answer_so_far, other))
+            for other in self._open.values()
+            if other is not but and other.call.decision and other.call.state.response.size
+        ]
+
+    def _answer_so_far(self, open_call: OpenCall) -> TrackedAnswer | None:
+        call = open_call.call
+        answer = call.answer_so_far()
+        if answer is None:
+            return None
+        return _tracked_answer(call, answer, self.time(open_call.relay, call.state.response.last_ns), complete=True)
 
     def _request_record(
         self, call: RecordedCall, log: LogName, decision: Decision, ts: str, entry: str
@@ -76,7 +96,7 @@ class CallWriter:
             ts=ts,
             seq=call.seq,
             entry=entry_id(open_call.relay, open_call.last_entry),
-            fingerprint=self._filing.answered(decision, _tracked_answer(call, ts)),
+            fingerprint=self._filing.answered(decision, _tracked_answer(call, call.answer, ts, complete=call.complete)),
             time_at=partial(self.time, open_call.relay),
         )
         self._append(call.log, response)
@@ -172,7 +192,7 @@ def entry_id(relay: SpoolFollower, number: int) -> str:
     return f"{relay.relay}:{number}"
 
 
-def _tracked_request(call: RecordedCall, ts: str) -> TrackedRequest:
+def _tracked_request(call: RecordedCall, ts: str, unfinished: Sequence[UnfinishedCall]) -> TrackedRequest:
     start = call.request_start
     return TrackedRequest(
         provider=start.frame.provider,
@@ -184,15 +204,15 @@ def _tracked_request(call: RecordedCall, ts: str) -> TrackedRequest:
         ts=ts,
         message=call.message,
         redact=call.secrets.redact,
+        unfinished=unfinished,
     )
 
 
-def _tracked_answer(call: RecordedCall, ts: str) -> TrackedAnswer:
-    answer = call.answer
+def _tracked_answer(call: RecordedCall, answer: Answer | None, ts: str, *, complete: bool) -> TrackedAnswer:
     return TrackedAnswer(
         ts=ts,
         status=call.status,
-        complete=call.complete,
+        complete=complete,
         message=answer.message if answer else None,
         message_id=answer.message_id if answer else None,
         stop_reason=answer.stop_reason if answer else None,

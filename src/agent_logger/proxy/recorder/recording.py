@@ -52,7 +52,7 @@ class CallRecording:
         self.open: dict[tuple[str, int], OpenCall] = {}
         self.ended = EndedCalls()  # ended calls of which the spool may still have frames
         self._filing, self._context = filing, context
-        self._writer = CallWriter(logs, filing, show)
+        self._writer = CallWriter(logs, filing, show, self.open)
         self._tunnels = TunnelRecording(context, self._writer)
         self._unmask = Unmask(context.key, values, take_lasting, patterns=patterns)
         self._resumed: dict[tuple[str, int], OpenCallPosition] = {}

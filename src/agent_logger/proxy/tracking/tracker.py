@@ -13,7 +13,7 @@ in the log already goes through `Tracker.resumed`.
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -22,7 +22,7 @@ from agent_logger.model.records import Fork, Identity, Record, Request, Response
 from agent_logger.model.session import AGENT_PREFIX
 from agent_logger.providers.request_body import Api, RequestBody, read, text, value
 from agent_logger.proxy.tracking import classify, identity
-from agent_logger.proxy.tracking.fingerprint import Fingerprints, hex_text
+from agent_logger.proxy.tracking.fingerprint import Fingerprints, Rolled, hex_text
 from agent_logger.proxy.tracking.index import Branch, CallOutcome, CallRow, outcome_of
 from agent_logger.proxy.tracking.memory import Memory
 from agent_logger.proxy.tracking.search import (
@@ -44,6 +44,13 @@ FOLLOWS = "previous_response_id"
 BY_FINGERPRINT = Identity(id=None, source="fingerprint", confidence="likely")
 
 
+class UnfinishedCall(NamedTuple):
+    """A call that has not ended. `read_answer` returns its answer if the last event of it has arrived."""
+
+    decision: "Decision"
+    read_answer: "Callable[[], TrackedAnswer | None]"
+
+
 @dataclass(slots=True, kw_only=True)
 class TrackedRequest:
     provider: str
@@ -55,6 +62,7 @@ class TrackedRequest:
     ts: str  # the request record's
     message: bool = False  # whether it is a message of a WebSocket
     redact: Callable[[str], str] | None = None  # removes from a name what must not be written
+    unfinished: Sequence[UnfinishedCall] = ()  # other calls that are in flight
     # The session of its own that the sub-agent has which makes the call, where the tracker knows who started it.
     agent_session: str | None = None
 
@@ -168,6 +176,8 @@ class Tracker:
         if answer.message and _starts_agents(branch.agent):
             self._unnamed.note(branch.root, answer.message)
         outcome = outcome_of(answer.status, answer.stop_reason, complete=answer.complete)
+        if row and row.after and row.outcome is outcome is CallOutcome.COMPLETE:
+            return hex_text(row.after)  # it was noted before its call ended
         after = None
         if row and decision.api and answer.message and outcome is CallOutcome.COMPLETE:
             after = self._fingerprints.after(decision.api, row.state, answer.message)
@@ -210,6 +220,7 @@ class Tracker:
         named = named or self._written(request, identity.of_gateway(request.headers) or identity.of_cache_key(body))
         base = (origin.after or origin.state) if origin else self._fingerprints.start(api, follows)
         rolled = self._fingerprints.roll(api, base, units)
+        self._note_early_answers(request, rolled)
         search = HistorySearch(self.memory.index, request.provider, rolled, units, origin)
         group: Collection[Branch] = ()
         if named:
@@ -230,6 +241,16 @@ class Tracker:
         else:
             self._place_unnamed(request, decision, search)
         return self._numbered(request, decision, rolled.states[-1])
+
+    def _note_early_answers(self, request: TrackedRequest, rolled: Rolled) -> None:
+        """Note answers that this history may continue, though their calls have not ended. A client continues after the
+        last event of an answer; the end of the body may come later."""
+        states = set(rolled.states) if request.unfinished else ()
+        for call in request.unfinished:
+            branch = self.memory.branch(call.decision.session) if call.decision.session else None
+            row = branch.rows.get(call.decision.seq) if branch else None
+            if row and row.outcome is CallOutcome.OPEN and row.state in states and (answer := call.read_answer()):
+                self.answered(call.decision, answer)
 
     def _starter(self, request: TrackedRequest, named: Identity, units: Sequence[msgspec.Raw]) -> Identity:
         """The session that started the one which a call names, if that is a sub-agent's; else the one it names."""

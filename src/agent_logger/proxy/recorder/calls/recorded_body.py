@@ -66,6 +66,10 @@ class RecordedBody:
             collected.pieces, collected.times = [b"".join(collected.pieces)], collected.times[:1]
         return collected.pieces[0] if collected.pieces else b""
 
+    def so_far(self) -> bytes:
+        """Return the part that is in memory. The pieces and their times stay as they are."""
+        return b"".join(self._collected.pieces)
+
     def store(self, policy: BodyPolicy, known_body: KnownBody | None = None, *, clean: bool = False) -> StoredBody:
         """Return the body as a record has it. `clean`: see `store_body`."""
         pieces, times = self._collected.take()

@@ -170,6 +170,21 @@ class RecordedCall:
         except DecodeError:
             return b""
 
+    def answer_so_far(self) -> Answer | None:
+        """Return the answer if its last event has arrived, although the call has not ended; otherwise `None`. An
+        answer that is kept in a file is not read before the end."""
+        dialect, body = self._dialect(), self._response
+        if dialect is None or body.is_in_file or self.state.holes or not is_answered(self.status):
+            return None
+        try:
+            text = decode(body.so_far(), self._response_policy().encoding)
+        except DecodeError:
+            return None
+        reader = dialect.reader(messages=self.message)
+        reader.feed(text)
+        answer = reader.finish(framed=False)
+        return answer if answer.ended else None
+
     def read_answer(self) -> None:
         """Read the answer, now that the call has ended."""
         state, body = self.state, self._response
