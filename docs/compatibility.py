@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from agent_logger.agents.base import Agent
-from agent_logger.agents.registry import AGENTS, resume_command
+from agent_logger.agents.contracts import ChildSetup
+from agent_logger.agents.registry import AGENTS, child_setups, resume_command
 
 DATA = Path(__file__).resolve().parent.parent / "tests/data"
 
@@ -23,10 +24,11 @@ them, and compare their billed tokens with those that the server billed. Other v
 unknown parts of a line are skipped, and every field may be missing.
 
 Tokens are counted per response of the model where the files do so. Response ids of the vendor join a response with its
-call on the wire; where there are none, calls are joined by order, text and tokens.
+call on the wire; where there are none, calls are joined by order, text and tokens. `run` records an agent by a base URL
+or by the [forward door](doors.md); where the table names both, the agent's login and settings decide.
 
-| agent | versions | tokens per | response ids | resume |
-|---|---|---|---|---|
+| agent | versions | tokens per | response ids | recorded by | resume |
+|---|---|---|---|---|---|
 {}
 | agent | version | recorded |
 |---|---|---|
@@ -59,9 +61,18 @@ def _summary(agent: Agent, folders: list[Path]) -> str:
         ", ".join(folder.name for folder in folders) or "none recorded",
         agent.counts_per or "none",
         "the vendor's" if agent.response_ids == "vendor" else "none",
+        _doors(agent),
         f"`{' '.join(command)}`" if command else "none",
     )
     return f"| {' | '.join(cells)} |\n"
+
+
+def _doors(agent: Agent) -> str:
+    if agent.setup is None or not agent.setup.takes_base_url:
+        return "forward door"
+    setup = next((type(setup) for owner, setup in child_setups() if owner is agent), ChildSetup)
+    chooses = setup.door is not ChildSetup.door or setup.ignores_base_url is not ChildSetup.ignores_base_url
+    return "base URL, forward door" if chooses else "base URL"
 
 
 def _folder(agent: Agent) -> Path:
