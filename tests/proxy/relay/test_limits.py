@@ -70,7 +70,7 @@ def test_five_hundred_client_disconnects_leak_no_resources() -> None:
         wait_for(relay, lambda: not relay.relay.clients and not relay.relay.connector.opened)
         assert max(waits) < 1
         assert base is not None
-        assert abs(len(os.listdir("/proc/self/fd")) - base) <= 2
+        assert len(os.listdir("/proc/self/fd")) <= base + 2  # fewer is no leak: some were still closing at the base
         assert not relay.relay._connecting
         gc.collect()
         assert sum(isinstance(it, Client) for it in gc.get_objects()) <= 2
