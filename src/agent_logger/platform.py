@@ -356,6 +356,15 @@ def machine_id() -> str:
     return os.uname().nodename
 
 
+def module_command(module: str, *arguments: str) -> list[str]:
+    """Return the command that runs a module of this package in a process of its own.
+
+    Without `-P`, Python would import modules of the working folder before its own, and that folder may be anybody's
+    repository.
+    """
+    return [sys.executable, "-P", "-m", module, *arguments]
+
+
 def give_way(niceness: int) -> None:
     """Lower the priority of this thread and of all that it will start. Where the system can, the thread also never
     preempts a running program."""

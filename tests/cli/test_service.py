@@ -197,7 +197,7 @@ def test_options_and_variables_become_part_of_the_command_but_the_file_of_settin
     (machine.home / "config.toml").write_text('workers = 2\nallow_upstream = ["https://a.example"]\n')
     machine.service("install", "--yes", "--port", "9000", AGENT_LOGGER_SEAL_AFTER="2d")
     folders = ["--log-dir", f"{machine.home}/logs", "--sessions-dir", f"{machine.home}/sessions"]
-    start = [sys.executable, "-m", "agent_logger", "start", "--no-open", "--no-link"]
+    start = [sys.executable, "-P", "-m", "agent_logger", "start", "--no-open", "--no-link"]
     assert machine.command() == [*start, *folders, "--port", "9000", "--seal-after", "2d"]
 
 
@@ -206,7 +206,7 @@ def test_another_file_of_settings_and_other_folders_are_passed_on(machine: Machi
     (machine.user / "mine.toml").write_text("")
     machine.service("install", "--yes", "--config", "mine.toml", "--log-dir", "wire")
     assert machine.command()[-2:] == ["--config", str(machine.user / "mine.toml")]
-    assert machine.command()[6:8] == ["--log-dir", str(machine.user / "wire")]
+    assert machine.command()[7:9] == ["--log-dir", str(machine.user / "wire")]
 
 
 def test_the_unit_is_written_to_the_folder_that_xdg_config_home_names(machine: Machine, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from threading import Thread
 
+from agent_logger import platform
 from agent_logger.catalog.index_lock import indexing
 
 
@@ -16,8 +17,8 @@ def start(home: Path, seal_after_seconds: float | None) -> bool:
     with indexing(home) as free:
         if not free:
             return True
-    command = [sys.executable, "-m", "agent_logger.catalog.background", str(home)]
-    command += [str(seal_after_seconds)] if seal_after_seconds is not None else []
+    arguments = [str(home), *([str(seal_after_seconds)] if seal_after_seconds is not None else [])]
+    command = platform.module_command("agent_logger.catalog.background", *arguments)
     nothing = subprocess.DEVNULL
     try:
         child = subprocess.Popen(

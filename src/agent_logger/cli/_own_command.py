@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+from agent_logger import platform
 from agent_logger.cli import NAME
 
 
@@ -11,4 +12,4 @@ def own_command(*arguments: str) -> list[str]:
     program = Path(sys.argv[0]).absolute()
     if program.name == NAME and program.exists():
         return [str(program), *arguments]
-    return [sys.executable, "-m", "agent_logger", *arguments]
+    return platform.module_command("agent_logger", *arguments)

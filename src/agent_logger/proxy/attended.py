@@ -8,6 +8,8 @@ import threading
 from collections.abc import Mapping
 from runpy import run_module
 
+from agent_logger import platform
+
 
 def attended(
     *arguments: str, environment: Mapping[str, str] | None = None, stderr: int | None = None
@@ -15,7 +17,7 @@ def attended(
     """Start `agent-logger` with these arguments. It stops as if by Ctrl-C when its standard input is closed, or when we
     end."""
     return subprocess.Popen(
-        [sys.executable, "-m", __name__, *arguments],
+        platform.module_command(__name__, *arguments),
         env=environment,
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,

@@ -6,13 +6,13 @@ input ends.
 
 import logging
 import subprocess
-import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
+from agent_logger import platform
 from agent_logger.proxy.call_lines import Show, receive
 from agent_logger.proxy.recorder.pipe import message
 from agent_logger.proxy.restarts import Restarts
@@ -44,13 +44,7 @@ class Recorder:
         self.starts = 0
         self._before_start = before_start
         self._show = show
-        self._argv = [
-            sys.executable,
-            "-m",
-            "agent_logger.proxy.recorder",
-            str(log_dir),
-            str(home),
-        ]
+        self._argv = platform.module_command("agent_logger.proxy.recorder", str(log_dir), str(home))
         self._argv += [] if patterns else ["--credentials-only"]
         self._argv += ["--seal-after", str(seal_after_seconds)] if seal_after_seconds is not None else []
         self._argv += ["--lines"] if shows_all else []

@@ -23,6 +23,7 @@ from typing import IO
 import msgspec
 import uvloop
 
+from agent_logger import platform
 from agent_logger.proxy import relay_process
 from agent_logger.proxy.forward.traffic import ForwardStatus, RunTraffic
 from agent_logger.proxy.recorder import pipe
@@ -217,7 +218,7 @@ class _Worker:
 
     def _start(self, restarts: Restarts) -> subprocess.Popen[bytes] | None:
         """Start a process, and retry until that succeeds. `None` when no more are to be started."""
-        argv = [sys.executable, "-m", __name__]
+        argv = platform.module_command(__name__)
         while True:
             with self._starting:
                 if self._stopping.is_set():

@@ -1,12 +1,12 @@
 """Runs of the check-up, one after the other, each in its own process."""
 
 import asyncio
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
+from agent_logger import platform
 from agent_logger.web.verification import VerificationReport
 
 GOOD_FOR_SECONDS = 300
@@ -33,7 +33,7 @@ class VerificationRuns:
 
     async def _run(self) -> None:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "agent_logger.web.verification", str(self._home)),
+            *platform.module_command("agent_logger.web.verification", str(self._home)),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,

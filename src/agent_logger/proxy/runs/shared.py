@@ -10,7 +10,6 @@ import re
 import select
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -135,7 +134,7 @@ def start(home: Path, log_dir: Path, allow: Sequence[str] = ()) -> None:
     """Start a shared proxy, and wait until it listens. Raises `StoreError`."""
     words = ["--log-dir", str(log_dir), *(word for origin in allow for word in ("--allow-upstream", origin))]
     process = subprocess.Popen(
-        [sys.executable, "-m", __name__, *words],
+        platform.module_command(__name__, *words),
         env=_environment(home),
         cwd="/",
         stdin=subprocess.DEVNULL,
