@@ -25,7 +25,7 @@ log = logging.getLogger("agent_logger.proxy")
 
 
 class SealingProcess:
-    """At most one process, which seals the parts of a log folder that are full, or were not touched for so long."""
+    """A process that seals the parts of a log folder which are full, or were not touched for so long: one at a time."""
 
     def __init__(self, log_dir: Path, after_seconds: float) -> None:
         self._argv = [sys.executable, "-m", __name__, str(log_dir), str(after_seconds)]
