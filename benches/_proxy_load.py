@@ -59,6 +59,25 @@ def chunk(event: bytes) -> bytes:
 EVENT_CHUNK = chunk(EVENT)
 
 
+def answer_events(count: int, number: int) -> list[bytes]:
+    """The events of one answer, as a model gives it. `number`: of the answer."""
+    usage = b'"usage":{"input_tokens":9,"cache_read_input_tokens":200000,"output_tokens":%d}' % count
+    start = b'{"type":"message_start","message":{"id":"msg_bench_%d","type":"message","role":"assistant",' % number
+    start += b'"model":"claude-sonnet-4-5","content":[],"stop_reason":null,%b}}' % usage
+    begin = b'{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}'
+    end = b'{"type":"message_delta","delta":{"stop_reason":"end_turn"},%b}' % usage
+    events = [(b"message_start", start), (b"content_block_start", begin)]
+    tail = [(b"content_block_stop", b'{"type":"content_block_stop","index":0}'), (b"message_delta", end)]
+    tail.append((b"message_stop", b'{"type":"message_stop"}'))
+    head, rest = ([b"event: %b\ndata: %b\n\n" % event for event in part] for part in (events, tail))
+    return [*head, *[EVENT] * (count - len(events) - len(tail)), *rest]
+
+
+def answer_text(count: int) -> str:
+    """The text of that answer."""
+    return " a few words more" * (count - 5)
+
+
 class Upstream(asyncio.Protocol):
     """As little as possible per call: it must not be what is measured."""
 
@@ -67,20 +86,30 @@ class Upstream(asyncio.Protocol):
 
     def __init__(self) -> None:
         self.buffer = b""
-        self.wanted = 0  # bytes that the request being read will have
+        self.head = b""
+        self.left = 0  # bytes of this head's body that are still to come
         self.paused = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
+        if self.left > len(data):
+            self.left -= len(data)
+            return
         self.buffer = self.buffer + data if self.buffer else data
-        while len(self.buffer) >= self.wanted and (end := self.buffer.find(b"\r\n\r\n")) >= 0:
-            length = LENGTH.search(self.buffer, 0, end + 2)
-            self.wanted = end + 4 + (int(length[1]) if length else 0)
-            if len(self.buffer) < self.wanted:
+        while True:
+            if not self.head:
+                end = self.buffer.find(b"\r\n\r\n")
+                if end < 0:
+                    return
+                length = LENGTH.search(self.buffer, 0, end + 2)
+                self.left = int(length[1]) if length else 0
+                self.head, self.buffer = self.buffer[:end], self.buffer[end + 4 :]
+            if self.left > len(self.buffer):
+                self.left, self.buffer = self.left - len(self.buffer), b""
                 return
-            head, self.buffer, self.wanted = self.buffer[:end], self.buffer[self.wanted :], 0
+            head, self.head, self.buffer, self.left = self.head, b"", self.buffer[self.left :], 0
             self.answer(head)
 
     def answer(self, head: bytes) -> None:
@@ -92,6 +121,10 @@ class Upstream(asyncio.Protocol):
             self.transport.write(JSON_HEAD % len(body) + b"\r\n" + body)
             return
         Upstream.calls += 1
+        if target[1] == b"v1/messages" and target[2]:
+            self.transport.write(STREAM_HEAD)
+            self.send_answer(answer_events(int(target[2]), Upstream.calls))
+            return
         if target[1] == b"v1/messages":
             call = CALL.search(head)
             mark = b"x-bench: bench-done-%b-\r\n" % call[1] if call else b""
@@ -118,6 +151,16 @@ class Upstream(asyncio.Protocol):
                 loop.call_later(every_ms / 1000, self.send_event, loop, left - 1, every_ms)
             else:
                 loop.call_soon(self.send_event, loop, left - 1, every_ms)
+
+    def send_answer(self, events: list[bytes]) -> None:
+        """One event, one write, in turn with the other connections."""
+        if self.transport.is_closing():
+            return
+        if not events:
+            self.transport.write(b"0\r\n\r\n")
+            return
+        self.transport.write(chunk(events[0]))
+        asyncio.get_running_loop().call_soon(self.send_answer, events[1:])
 
     def pause_writing(self) -> None:
         self.paused = True

@@ -145,7 +145,7 @@ http {{
         listen {host}:{port} backlog=4096;
         location / {{
             proxy_pass http://up; proxy_http_version 1.1; proxy_set_header Connection "";
-            proxy_buffering off; proxy_read_timeout 600s;
+            proxy_buffering off; proxy_request_buffering off; proxy_read_timeout 600s;
         }}
     }}
 }}

@@ -311,7 +311,7 @@ SETTINGS: Mapping[str, Setting] = {
             "seal_after",
             Duration(),
             "1d",
-            "Compress a part of a log after this time without a write; a full part at once.",
+            "Compress a part of a log after this time without a write; a full part within a minute.",
         ),
         Setting("workers", Number(1, 64), 1, "Relay processes that share the port."),
         Setting("summary_command", CommandSetting(), "", "Command that summarizes a session; empty: none."),

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import cast
 
 import msgspec
 
@@ -209,6 +210,7 @@ def test_a_killed_worker_is_replaced_and_each_call_is_logged_once(tmp_path: Path
         asking(16)
         wait_until(lambda: sum(relays(proxy).values()) == 16)
         assert status(proxy)[1]["clients"] == 16
+        assert set(cast("list[int]", status(proxy)[1]["relay_pids"])) == set(relays(proxy))
         [(worker, cut)] = [it for it in relays(proxy).items() if it[0] != proxy.relay_pid]
         os.kill(worker, signal.SIGKILL)
         wait_until(lambda: worker not in relays(proxy) and len(relays(proxy)) == 2)

@@ -27,7 +27,7 @@ from agent_logger.journal.sync import UPKEEP
 from agent_logger.journal.unsynced import FileSync, sync
 from agent_logger.model.records import AnyRecord, ExchangeRecord, Gap, Kind, LiveMessage, LiveStart, Message
 
-PART_BYTES = 64 << 20
+PART_BYTES = 16 << 20
 FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS = 0.1, 5.0
 SPACE_CHECK_SECONDS = 10.0
 
@@ -140,6 +140,11 @@ class Journal:
     def part(self) -> PartFile | None:
         """The part that is written to; `None` before the first record."""
         return self._log.part.file if self._log.part else None
+
+    @property
+    def full_parts(self) -> int:
+        """How many parts were full when this journal began the next one."""
+        return self._log.full_parts
 
     @property
     def pending(self) -> int:

@@ -61,6 +61,7 @@ class LogWriter:
         self._clock, self._started = clock, clock.now()
         self._ids, self._skipped = Ids(), NO_PARTS
         self._gitignore_is_due = False
+        self.full_parts = 0  # parts that were full when we began the next one
         self._set_name(name)
         self.after_fork()
 
@@ -158,6 +159,7 @@ class LogWriter:
         self._gitignore_is_due |= platform.make_folder(self.folder, self.top)
         self.write_gitignore()
         claimed = claim(self.folder, self.name, full_at=self.part_bytes, skipped=skipped, top=self.top)
+        self.full_parts += claimed.reason == "full"
         # The live file moves before the old part is closed: a live file whose part has no owner is an orphan.
         if self._live:
             self._live.follow(claimed.part)

@@ -56,21 +56,25 @@ def seal_due(folder: Path, after_seconds: float | None) -> Iterator[Sealed]:
 
 
 def _seal_if_due(part: PartFile, is_newest: bool, after_seconds: float) -> Sealed | None:
-    # Nobody appends any more to a part that was full when the next one was begun.
-    if _untouched_seconds(part) < after_seconds and (is_newest or start_reason(part.next()) != "full"):
+    untouched_seconds = _untouched_seconds(part)
+    if untouched_seconds is None:
         return None
-    if not part.path.exists() or ids_of(part).log is None:
+    # Nobody appends any more to a part that was full when the next one was begun.
+    if untouched_seconds < after_seconds and (is_newest or start_reason(part.next()) != "full"):
+        return None
+    if ids_of(part).log is None:
         return None
     if is_newest:
         _mend(part)
     return seal(part)
 
 
-def _untouched_seconds(part: PartFile) -> float:
+def _untouched_seconds(part: PartFile) -> float | None:
+    """How long the plain file was not written to; `None` if there is none, because the part is sealed."""
     try:
         return CLOCK.wall() - os.stat(part.path).st_mtime
     except FileNotFoundError:
-        return -1  # sealed already
+        return None
 
 
 def seal(part: PartFile) -> Sealed | None:

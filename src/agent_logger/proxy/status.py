@@ -28,6 +28,9 @@ class ProxyReport(msgspec.Struct, frozen=True, kw_only=True):
     port: int
     log_dir: str
     started: str
+    # The processes that move bytes, the proxy's own first, and the one that writes the logs.
+    relay_pids: tuple[int, ...]
+    recorder_pid: int | None
     recording: bool
     calls: int | None
     refused: int | None  # requests that went nowhere; they are no calls
@@ -77,6 +80,8 @@ def _report(state: ProxyState) -> ProxyReport:
         port=state.port,
         log_dir=state.log_dir,
         started=state.started,
+        relay_pids=tuple(relay.pid for relay in relays.relays) if relays else (),
+        recorder_pid=recorder.pid if recorder else None,
         recording=recorder is not None and problem is None,
         calls=recorder.calls if recorder else None,
         refused=relays.refused if relays else None,

@@ -838,6 +838,33 @@ def test_due_logs_are_sealed_and_open_logs_are_not(world: World, monkeypatch: py
     assert done.with_name(f"{done.name}.zst").stat().st_size < size
 
 
+@pytest.mark.parametrize("ends", [False, True], ids=["while it records", "when it ends"])
+def test_full_parts_are_sealed(world: World, monkeypatch: pytest.MonkeyPatch, *, ends: bool) -> None:
+    monkeypatch.setattr(sealing, "FULL_SECONDS", 600.0 if ends else 1.0)
+    monkeypatch.setattr(sealing, "FINISH_SECONDS", 60.0 if ends else 0.0)
+    folder = world.log_dir / "anthropic"
+    spool = Spool(spool_folder(world.log_dir), send_credential=world.credentials.append)
+    relay = Relay(spool)
+    bodies = [ASKED.replace(b"hi", b"%d " % number * 200_000) for number in range(100, 160)]
+    ours, theirs = pipe_with(world.credentials, keep_open=True)
+    child = RecorderChild(world.log_dir, world.home, pipe=ours)
+    running = threading.Thread(target=child.run)
+    running.start()
+    try:
+        head = request_head(PATH, b"x-claude-code-session-id: 0b1c2d3e")
+        calls = [relay.call(head=head, body=[body]) for body in bodies]
+        spool.close()
+        if not ends:
+            wait_until(lambda: len(list(folder.glob("*.zst"))) >= 2 and len(list(folder.glob("2*.jsonl"))) == 1)
+    finally:
+        os.close(theirs)
+        running.join(30)
+        os.close(ours)
+    assert len(list(folder.glob("*.zst"))) >= 2 and len(list(folder.glob("2*.jsonl"))) == 1
+    found = logged(world.log_dir)
+    assert [request_bytes(found.request(call)) for call in calls] == bodies
+
+
 def failing(monkeypatch: pytest.MonkeyPatch, method: str, bad: str) -> None:
     """As if we had a bug that one call meets."""
     works = getattr(RecordedCall, method)

@@ -41,4 +41,4 @@ if __name__ == "__main__":
     status = main()
     logging.shutdown()
     sys.stderr.flush()
-    os._exit(status)  # threads that still seal lose nothing
+    os._exit(status)  # without waiting for threads

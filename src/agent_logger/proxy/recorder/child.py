@@ -209,7 +209,7 @@ class RecorderChild:
         self.checkpoints.advance()
         if now >= self._status_at:
             self._each_second()
-        self._sealing.start_if_due()
+        self._sealing.start_if_due(self.logs.full_parts)
 
     def _each_second(self) -> None:
         self._stay()
@@ -246,6 +246,7 @@ class RecorderChild:
             raise GaveUpError
         self.logs.close()
         self.filing.close()
+        self._sealing.finish(self.logs.full_parts)
         self._write_status()
 
     def _write_status(self) -> None:

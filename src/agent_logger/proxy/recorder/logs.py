@@ -91,11 +91,13 @@ class Logs:
     def __init__(self, log_dir: Path, spool: Path, insist: Insist) -> None:
         self.log_dir = log_dir
         self.written = 0
+        self.full_parts = 0  # how many parts were full when the next one was begun
         self.checkpoint = 0  # the number of the checkpoint that was begun last
         self._insist = insist
         self._waiting: dict[LogName, list[Record]] = {}
         self._waiting_bytes = 0
         self._journals: OrderedDict[LogName, Journal] = OrderedDict()
+        self._full_parts_of: dict[LogName, int] = {}  # those of each of these journals that were counted
         self._touched: set[LogName] = set()  # logs that were touched since that checkpoint
         self._written: set[LogName] = set()  # logs that were written to since that checkpoint
         self._path = spool / "touched.jsonl"
@@ -133,6 +135,11 @@ class Logs:
         if alone:
             self._insist(lambda: journal.offer(*alone))
         self.written += len(records) + len(alone)
+        self._count_full_parts(log, journal)
+
+    def _count_full_parts(self, log: LogName, journal: Journal) -> None:
+        self.full_parts += journal.full_parts - self._full_parts_of.get(log, 0)
+        self._full_parts_of[log] = journal.full_parts
 
     def adopt(self, log: LogName, file: Path, name: str) -> str:
         journal = self._touch(log)
@@ -266,6 +273,7 @@ class Logs:
             if not journal.pending and not journal.failing:
                 journal.close()
                 del self._journals[log]
+                self._full_parts_of.pop(log, None)
 
     # ------------------------------------------------------------ after a crash
 
