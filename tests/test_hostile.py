@@ -90,6 +90,7 @@ SCENARIOS = {
     "copilot-cli": "copilot-cli/1.0.102/nested_agents",
     "omp": "pi/0.87.1",
     "cline": "cline/3.0.65/subagent",
+    "droid": "droid/0.225.2/subagents",
     "pi": "pi/0.87.1",
     "prime-agent": "pi/0.87.1",
     "qwen-code": "",

@@ -114,6 +114,8 @@ class RunSupport(msgspec.Struct, frozen=True, kw_only=True):
     # Module with `OUTPUT`, an `OutputReader`. None: only lines in the form of the Claude Agent SDK are understood; any
     # other line is recorded as it is.
     output: str | None = None
+    # Whether the tokens that a run prints at its end are those of the whole session, earlier runs included.
+    prints_session_totals: bool = False
     # A command line that is recorded, where the executable alone is not.
     example: str | None = None
 

@@ -13,6 +13,7 @@ from agent_logger.agents import (
     cline,
     codex,
     copilot_cli,
+    droid,
     gemini_cli,
     goose,
     grok_build,
@@ -44,6 +45,7 @@ AGENTS: tuple[Agent, ...] = (
     omp.AGENT,
     prime_agent.AGENT,
     cline.AGENT,
+    droid.AGENT,
 )
 
 _LOG_NAME = re.compile(r"\d{8}([_-])\d{6}\1")  # the form of our own logs' names

@@ -461,13 +461,14 @@ TOOL_KINDS: Mapping[ToolKind, frozenset[str]] = {
     "write": frozenset({"write", "write_file", "write_to_file", "create", "create_file"}),
     "edit": frozenset(
         {"edit", "edit_file", "multiedit", "notebookedit", "apply_patch", "replace", "patch", "str_replace"}
-        | {"str_replace_editor", "str_replace_based_edit_tool", "search_replace"}
+        | {"str_replace_editor", "str_replace_based_edit_tool", "search_replace", "applypatch"}
     ),
     "shell": frozenset(
         {
             "bash",
             "shell",
             "exec_command",
+            "execute",
             "local_shell",
             "local_shell_call",
             "run_commands",
@@ -483,7 +484,7 @@ TOOL_KINDS: Mapping[ToolKind, frozenset[str]] = {
             "list_background_processes",
             "read_background_output",
         }
-        | {"read_bash", "write_bash", "stop_bash", "list_bash"}
+        | {"read_bash", "write_bash", "stop_bash", "list_bash", "checkbackgroundjob"}
         | {"powershell", "read_powershell", "write_powershell", "stop_powershell", "list_powershell"}
     ),
     "search": frozenset(
@@ -506,7 +507,7 @@ TOOL_KINDS: Mapping[ToolKind, frozenset[str]] = {
     "agent": frozenset(
         {"agent", "task", "delegate", "invoke_agent", "listagents", "sendmessage", "workflow"}
         | {"spawn_agent", "wait_agent", "send_input", "resume_agent", "close_agent"}
-        | {"read_agent", "write_agent", "list_agents"}
+        | {"read_agent", "write_agent", "list_agents", "subagent"}
         | {"agentswarm", "spawn_subagent", "get_command_or_subagent_output", "kill_command_or_subagent"}
     ),
     "mcp": frozenset({"listmcpresourcestool", "readmcpresourcetool"}),

@@ -17,6 +17,7 @@ import msgspec
 from agent_logger.agents.base import Agent
 from agent_logger.agents.claude_code import AGENT
 from agent_logger.agents.claude_code.naming import is_id, project_folders
+from agent_logger.agents.droid.files import begins_session as is_droid
 from agent_logger.agents.qwen_code.files import begins_session as is_qwen_code
 from agent_logger.agents.source_files import SourceFiles
 from agent_logger.files.foreign import SEALED
@@ -79,8 +80,10 @@ _line = msgspec.json.Decoder(_Line).decode
 
 def begins_session(first: bytes) -> bool:
     """Whether a main file begins with these bytes. An empty file does too: some versions leave one per resume."""
+    if is_qwen_code(first) or is_droid(first):
+        return False
     lines = first.split(b"\n")
-    return not is_qwen_code(first) and (first == b"" or any(map(_has_type, lines)) or len(lines) == 1)
+    return first == b"" or any(map(_has_type, lines)) or len(lines) == 1
 
 
 class _FirstLine(msgspec.Struct, gc=False):
@@ -102,7 +105,7 @@ def recognises(first: bytes) -> bool:
     lines = first.split(b"\n")
     if cut := _CUT.match(lines[0]) if len(lines) == 1 else None:  # the first line is longer than what was read
         return b'"isSidechain":true' not in cut[0]
-    if not _has_type(lines[0]) or is_qwen_code(first):
+    if not _has_type(lines[0]) or is_qwen_code(first) or is_droid(first):
         return False
     named = next(filter(None, map(_named, lines)), None)
     return named is not None and not named.is_of_agent

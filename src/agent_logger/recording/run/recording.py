@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import Raw, structs
 
 from agent_logger import config
+from agent_logger.agents.registry import agent_called
 from agent_logger.archive.sessions import is_archived
 from agent_logger.clock import CLOCK
 from agent_logger.home.install import key, know
@@ -55,6 +56,8 @@ class RunRecording:
         self.folder = folder
         self.prompts: list[str] = []
         self._start, self._events = start, Events()
+        agent = agent_called(start.began.agent)
+        self._prints_older_totals = bool(agent and agent.run and agent.run.prints_session_totals) and start.goes_on
         self._lost = 0  # messages that could not be processed
         own = [*argument_credentials(start.argv), *environment_credentials(config.child_environment())]
         self._redactor = Redactor(key(), own)
@@ -130,6 +133,8 @@ class RunRecording:
 
     def _message(self, message: SdkMessage) -> list[Event]:
         events: list[Event] = []
+        if self._prints_older_totals and message.result:
+            message = structs.replace(message, result=structs.replace(message.result, usage=None))
 
         def work() -> None:
             redacted = self._redactor.redact(message.raw, "message")
