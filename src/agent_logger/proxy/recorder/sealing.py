@@ -13,6 +13,7 @@ from contextlib import suppress
 from math import inf
 from pathlib import Path
 
+from agent_logger import platform
 from agent_logger.errors import SourceError
 from agent_logger.journal.seal import seal_due
 from agent_logger.proxy.recorder.logs import inner_folders
@@ -28,7 +29,7 @@ class SealingProcess:
     """A process that seals the parts of a log folder which are full, or were not touched for so long: one at a time."""
 
     def __init__(self, log_dir: Path, after_seconds: float) -> None:
-        self._argv = [sys.executable, "-m", __name__, str(log_dir), str(after_seconds)]
+        self._argv = platform.module_command(__name__, str(log_dir), str(after_seconds))
         self._child: subprocess.Popen[bytes] | None = None
 
     def start(self) -> bool:
