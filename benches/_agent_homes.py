@@ -7,6 +7,7 @@ import json
 import shutil
 import sqlite3
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -105,6 +106,10 @@ def _take(conversation: Conversation, line: dict[str, Any]) -> None:
 
 def _encoded(value: object) -> str:
     return json.dumps(value, separators=(",", ":"))
+
+
+def _time(at: datetime) -> str:
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _write_lines(path: Path, lines: list[dict[str, Any]]) -> None:
@@ -430,6 +435,128 @@ def _cline_messages(talk: Conversation) -> Iterator[dict[str, Any]]:
                 yield {"id": f"r{each.ms}", "role": "user", "content": [result], "ts": each.ms}
 
 
+def write_pi(home: Path, talks: list[Conversation]) -> None:
+    for talk in talks:
+        name = f"{talk.prompts[0].at:%Y-%m-%dT%H-%M-%S}-000Z_{talk.id}.jsonl"
+        _write_lines(home / ".pi/agent/sessions/--home-user-project--" / name, list(_pi_lines(talk)))
+
+
+def _pi_lines(talk: Conversation) -> Iterator[dict[str, Any]]:
+    yield {"type": "session", "version": 3, "id": talk.id, "timestamp": _time(talk.prompts[0].at), "cwd": talk.project}
+    parent, count = None, 0
+
+    def message(at: datetime, role: str, content: list[dict[str, Any]], **more: object) -> dict[str, Any]:
+        nonlocal parent, count
+        count += 1
+        inner = {"role": role, "content": content, **more, "timestamp": int(at.timestamp() * 1000)}
+        named = {"id": f"{count:08x}", "parentId": parent}
+        parent = named["id"]
+        return {"type": "message", **named, "timestamp": _time(at), "message": inner}
+
+    for prompt in talk.prompts:
+        yield message(prompt.at, "user", [{"type": "text", "text": prompt.text}])
+        for each in prompt.responses:
+            parts: list[dict[str, Any]] = [{"type": "text", "text": each.text}]
+            if each.thinking:
+                parts.insert(0, {"type": "thinking", "thinking": each.thinking, "thinkingSignature": ""})
+            if each.call:
+                call = {"id": each.call["id"], "name": "bash", "arguments": each.call["input"]}
+                parts.append({"type": "toolCall", **call})
+            usage = {"input": each.given, "output": each.output, "cacheRead": each.read, "cacheWrite": 0}
+            about: dict[str, Any] = {"api": "openai-completions", "provider": "openai", "model": MODEL, "usage": usage}
+            about |= {"stopReason": "toolUse" if each.call else "stop", "responseId": f"chatcmpl-{each.id}"}
+            yield message(each.at, "assistant", parts, **about)
+            if each.call:
+                result = [{"type": "text", "text": each.result}]
+                named = {"toolCallId": each.call["id"], "toolName": "bash"}
+                yield message(each.at, "toolResult", result, **named, isError=False)
+
+
+def write_codex(home: Path, talks: list[Conversation]) -> None:
+    for talk in talks:
+        began = talk.prompts[0].at
+        path = home / f".codex/sessions/{began:%Y/%m/%d}/rollout-{began:%Y-%m-%dT%H-%M-%S}-{talk.id}.jsonl"
+        _write_lines(path, list(_codex_lines(talk)))
+
+
+def _codex_lines(talk: Conversation) -> Iterator[dict[str, Any]]:
+    total = Counter[str]()
+
+    def line(at: datetime, kind: str, **payload: object) -> dict[str, Any]:
+        return {"timestamp": _time(at), "type": kind, "payload": payload}
+
+    began = talk.prompts[0].at
+    meta = {"id": talk.id, "timestamp": _time(began), "cwd": talk.project, "originator": "codex_exec"}
+    yield line(began, "session_meta", **meta, cli_version="0.166.0", source="exec", model_provider="openai")
+    for number, prompt in enumerate(talk.prompts):
+        turn = f"{talk.id[:-4]}{number:04}"
+        yield line(prompt.at, "event_msg", type="task_started", turn_id=turn, model_context_window=258400)
+        yield line(prompt.at, "turn_context", turn_id=turn, cwd=talk.project, model=MODEL, summary="none")
+        typed = [{"type": "input_text", "text": prompt.text}]
+        yield line(prompt.at, "response_item", type="message", role="user", content=typed)
+        for each in prompt.responses:
+            yield from _codex_items(each, line)
+            counted = {"input_tokens": each.given + each.read, "cached_input_tokens": each.read}
+            counted |= {"output_tokens": each.output, "reasoning_output_tokens": 0}
+            counted["total_tokens"] = counted["input_tokens"] + each.output
+            total.update(counted)
+            info = {"total_token_usage": dict(total), "last_token_usage": counted, "model_context_window": 258400}
+            yield line(each.at, "event_msg", type="token_count", info=info, rate_limits=None)
+        yield line(prompt.responses[-1].at, "event_msg", type="task_complete", turn_id=turn)
+
+
+def _codex_items(each: Response, line: Callable[..., dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    if each.thinking:
+        thought = [{"type": "summary_text", "text": each.thinking}]
+        yield line(each.at, "response_item", type="reasoning", id=f"rs_{each.id}", summary=thought)
+    said = [{"type": "output_text", "text": each.text}]
+    yield line(each.at, "response_item", type="message", id=each.id, role="assistant", content=said)
+    if each.call:
+        call = {"name": "exec_command", "arguments": _encoded(each.call["input"]), "call_id": each.call["id"]}
+        yield line(each.at, "response_item", type="function_call", **call)
+        output = {"call_id": each.call["id"], "output": each.result}
+        yield line(each.at, "response_item", type="function_call_output", **output)
+
+
+def write_copilot(home: Path, talks: list[Conversation]) -> None:
+    for talk in talks:
+        folder = home / ".copilot/session-state" / talk.id
+        _write_lines(folder / "events.jsonl", list(_copilot_lines(talk)))
+
+
+def _copilot_lines(talk: Conversation) -> Iterator[dict[str, Any]]:
+    count = 0
+
+    def line(at: datetime, kind: str, **data: object) -> dict[str, Any]:
+        nonlocal count
+        count += 1
+        named = {"id": f"{talk.id[:-6]}{count:06}", "timestamp": _time(at), "parentId": None}
+        return {"type": kind, "data": data, **named}
+
+    began = talk.prompts[0].at
+    about = {"startTime": _time(began), "selectedModel": MODEL, "context": {"cwd": talk.project}}
+    yield line(began, "session.start", sessionId=talk.id, version=1, producer="copilot-agent", **about)
+    for prompt in talk.prompts:
+        yield line(prompt.at, "user.message", content=prompt.text)
+        for number, each in enumerate(prompt.responses):
+            yield line(each.at, "assistant.turn_start", turnId=str(number))
+            named = {"apiCallId": f"chatcmpl-{each.id}"}
+            usage = {"model": MODEL, "inputTokens": each.given + each.read, "outputTokens": each.output}
+            usage |= {"cacheReadTokens": each.read, "cacheWriteTokens": 0, "interactionType": "conversation-agent"}
+            yield line(each.at, "session.usage_record", usage={**usage, **named})
+            calls = (
+                [{"toolCallId": each.call["id"], "name": "bash", "arguments": each.call["input"]}] if each.call else []
+            )
+            said = {"messageId": each.id, "model": MODEL, "content": each.text, "toolRequests": calls}
+            yield line(each.at, "assistant.message", **said, turnId=str(number), **named)
+            if each.call:
+                called = {"toolCallId": each.call["id"], "turnId": str(number)}
+                yield line(each.at, "tool.execution_start", **called, toolName="bash", arguments=each.call["input"])
+                result = {"content": each.result}
+                yield line(each.at, "tool.execution_complete", **called, success=True, result=result)
+            yield line(each.at, "assistant.turn_end", turnId=str(number))
+
+
 WRITERS: dict[str, Callable[[Path, list[Conversation]], None]] = {
     "opencode": write_opencode,
     "kilo": write_kilo,
@@ -437,4 +564,7 @@ WRITERS: dict[str, Callable[[Path, list[Conversation]], None]] = {
     "kimi-code": write_kimi,
     "grok-build": write_grok,
     "cline": write_cline,
+    "pi": write_pi,
+    "codex": write_codex,
+    "copilot-cli": write_copilot,
 }

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from agent_logger.agents.databases.reading import databases_kept_open
 from agent_logger.catalog.database import json_list, transaction
 from agent_logger.catalog.discovery.sessions import joined
 from agent_logger.catalog.ledger.inherited import mark_inherited
@@ -56,6 +57,7 @@ def load_whole(database: sqlite3.Connection, source: OutdatedSession) -> tuple[S
     return session, ReadDetails(source, details_of(session), mark)
 
 
+@databases_kept_open()
 def read_details(database: sqlite3.Connection, batch: Iterable[OutdatedSession]) -> None:
     store_details(database, [load_details(database, source) for source in batch])
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from agent_logger.agents.databases import snapshots
 from agent_logger.agents.databases.opening import DatabaseSchema, ForeignDatabase
-from agent_logger.agents.databases.reading import read_database
+from agent_logger.agents.databases.reading import databases_kept_open, read_database
 from agent_logger.errors import SourceError
 
 PAGE = 4096
@@ -119,6 +119,67 @@ def look(folder: Path) -> dict[str, tuple[Any, ...]]:
         name: ((folder / name).read_bytes(), status.st_ino, status.st_mtime_ns, status.st_mode, status.st_uid)
         for name, status in statuses.items()
     }
+
+
+# ---------------------------------------------------------------- many sessions in a row
+
+
+def open_descriptors(path: Path) -> int:
+    links = (os.path.realpath(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd"))
+    return sum(link == str(path) for link in links)
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs /proc")
+def test_a_database_is_kept_open_until_all_is_read(path: Path) -> None:
+    with databases_kept_open():
+        for _ in range(3):
+            assert len(ids_of(path)) == NOTES
+            assert open_descriptors(path) == 1
+        with databases_kept_open():
+            assert len(ids_of(path)) == NOTES
+        assert open_descriptors(path) == 1
+    assert open_descriptors(path) == 0
+    assert len(ids_of(path)) == NOTES
+    assert open_descriptors(path) == 0
+
+
+@pytest.mark.parametrize("mode", ["wal", "delete", "truncate"])
+def test_a_database_that_is_kept_open_is_read_as_it_is_now(path: Path, mode: str) -> None:
+    with databases_kept_open():
+        assert len(ids_of(path)) == NOTES
+        with writing(path, f"journal_mode = {mode}") as writer:
+            for step in range(1, 4):
+                writer.do("commit 7")
+                before = look(path.parent)
+                assert len(ids_of(path)) == NOTES + 7 * step
+                assert look(path.parent) == before
+        other = path.with_name("other.db")
+        with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(other)) as target:
+            source.backup(target)
+            target.execute("PRAGMA journal_mode = delete")
+            target.execute("DELETE FROM note WHERE id LIKE 'new-%'")
+            target.commit()
+        for suffix in ("-wal", "-shm"):
+            Path(f"{path}{suffix}").unlink(missing_ok=True)
+        os.replace(other, path)
+        assert len(ids_of(path)) == NOTES
+
+
+def test_a_query_that_fails_closes_a_database_that_is_kept_open(path: Path) -> None:
+    with databases_kept_open():
+        assert len(ids_of(path)) == NOTES
+        with pytest.raises(SourceError):
+            read_database(path, SCHEMA, lambda database: list(database.rows("SELECT nothing FROM note")))
+        assert len(ids_of(path)) == NOTES
+
+
+def test_a_database_with_json_functions_in_an_index_is_read_in_place(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("CREATE INDEX by_text ON note (json_extract(data, '$.text')) WHERE json_valid(data)")
+    monkeypatch.setattr("tempfile.tempdir", str(path.parent / "missing"))  # where a copy would be made
+    assert len(ids_of(path)) == NOTES
 
 
 # ---------------------------------------------------------------- without a trace

@@ -3,7 +3,7 @@
 import sqlite3
 import stat
 from collections.abc import Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from os import fsencode, lstat
 from pathlib import Path
@@ -131,5 +131,10 @@ def connect(path: Path, mode: str) -> sqlite3.Connection:
     )
     connection.text_factory = bytes  # a text as it is stored, in whatever bytes
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE)
+    # Older versions of SQLite refuse a schema with JSON functions in an index, as Kilo's, unless they trust it. Reading
+    # a schema calls no function, and what it says is not trusted in the queries that follow.
+    connection.execute("PRAGMA trusted_schema = ON")
+    with suppress(sqlite3.DatabaseError):
+        connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
     connection.execute("PRAGMA trusted_schema = OFF")
     return connection

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from agent_logger.agents.databases.reading import databases_kept_open
 from agent_logger.catalog.database import transaction
 from agent_logger.catalog.queries import sources_to_count
 from agent_logger.catalog.refresh.changes import count_change
@@ -28,6 +29,7 @@ LINE_FILES = (".jsonl", foreign.SEALED)
 _count = msgspec.json.Decoder(DamageCount).decode
 
 
+@databases_kept_open()
 def count_damaged_lines(database: sqlite3.Connection, sessions: Iterable[str] | None) -> None:
     """Count damaged lines of the sources of these sessions, or of all, that have changed since the last count."""
     behind = sources_to_count(database, sessions)

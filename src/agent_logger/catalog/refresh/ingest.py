@@ -5,6 +5,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 
 import msgspec
 
+from agent_logger.agents.databases.reading import databases_kept_open
 from agent_logger.catalog.database import transaction
 from agent_logger.catalog.details import store_lone_details
 from agent_logger.catalog.discovery.reader import ResponseBatch, read_batch
@@ -23,6 +24,7 @@ MOST_RESPONSES = 20_000  # responses of these sources
 _position = msgspec.json.Decoder(Position).decode
 
 
+@databases_kept_open()
 def ingest(
     database: sqlite3.Connection,
     changed: Sequence[Source],

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from agent_logger.agents.databases.reading import databases_kept_open
 from agent_logger.catalog.database import json_list
 from agent_logger.catalog.details import (
     ReadDetails,
@@ -92,6 +93,7 @@ def index(
     return text_index.complete_state(texts) == state(catalog)
 
 
+@databases_kept_open()
 def _index_outdated(
     catalog: sqlite3.Connection, texts: sqlite3.Connection, progress: Progress | None, until: float
 ) -> bool:

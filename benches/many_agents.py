@@ -1,0 +1,172 @@
+"""`find`, `ls`, `usage` and `archive` over thousands of sessions of ten agents in one home: at first, and once more.
+
+    python benches/many_agents.py [SESSIONS] [--responses COUNT] [--agents] [--keep FOLDER]
+
+Wall time, processor time of all processes and memory of the largest. "First" has no catalog yet; before "second" the
+index is complete; "one more" is after one more response of one session. The number of files does not include those of
+the archive. `--agents` measures a first `usage` of each agent alone, for each MB and beside Claude Code's.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from multiprocessing import Process
+from pathlib import Path
+
+from _agent_homes import WRITERS, Conversation, conversations
+from _claude_corpus import Corpus
+from agent_logger.catalog.index_lock import indexing
+from catalog import INDEX, OURS, size
+
+LINES_OF_RESPONSE = 3.3  # in Claude Code's files
+RUNS = 3
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("sessions", nargs="?", type=int, default=10_000)
+    parser.add_argument("--responses", type=int, default=8, help="in a session, about")
+    parser.add_argument("--agents", action="store_true")
+    parser.add_argument("--keep", type=Path, help="write the home there, or take the one that is there")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        home = options.keep or Path(folder, "home")
+        if not home.exists():
+            # A process starts out with the peak memory of the one that starts it: this one stays small.
+            writing = Process(target=fill, args=(home, options.sessions, options.responses))
+            writing.start()
+            writing.join()
+        if options.agents:
+            measure_each(home, Path(folder))
+        else:
+            measure_all(home)
+
+
+def fill(home: Path, sessions: int, responses: int) -> None:
+    """Write sessions of all agents, as many of each."""
+    corpus, claude = Corpus(), home / ".claude"
+    for number in range(sessions):
+        corpus.write_long(claude, 1, f"/home/user/dev/proj{number % 40}")
+    for path in claude.rglob("*.jsonl"):
+        lines = path.read_text("utf-8").splitlines(keepends=True)
+        path.write_text("".join(lines[: round(responses * LINES_OF_RESPONSE)]), "utf-8")
+    talks = list(conversations(claude))
+    for number, writer in enumerate(WRITERS.values(), 1):
+        own = talks[number :: len(WRITERS) + 1]
+        writer(home, [talk for talk in map(_answered, own) if talk.prompts])
+        for talk in own:
+            next(claude.glob(f"projects/*/{talk.id}.jsonl")).unlink()
+
+
+def _answered(talk: Conversation) -> Conversation:
+    return replace(talk, prompts=[prompt for prompt in talk.prompts if prompt.responses])
+
+
+def measure_all(home: Path) -> None:
+    own, agents = home / ".agent-logger", len(WRITERS) + 1
+    shutil.rmtree(own, ignore_errors=True)
+    files = sum(1 for path in home.rglob("*") if path.is_file())
+    print(f"{size(home) / 1e6:.0f} MB in {files} files of {agents} agents\n")
+    print(f"{'':24} {'wall s':>8} {'CPU s':>8} {'MB':>6}")
+    for command in (["find"], ["ls"], ["usage"]):
+        shutil.rmtree(own, ignore_errors=True)
+        show(f"first {command[0]}", run([*OURS, *command], home))
+        wait(own)
+    shutil.rmtree(own, ignore_errors=True)
+    show("first index, with search", run([sys.executable, "-c", INDEX.format(str(own))], home))
+    show("first archive", run([*OURS, "archive"], home))
+    run([sys.executable, "-c", INDEX.format(str(own))], home)
+    commands = (["find"], ["ls"], ["ls", "--all", "--json"], ["usage"], ["usage", "agent"], ["archive"])
+    for command in commands:
+        show(f"second {' '.join(command)}"[:24], min(run([*OURS, *command], home) for _ in range(RUNS)))
+    add_response(home)
+    show("ls, one more response", run([*OURS, "ls"], home))
+    add_response(home)
+    show("usage, one more response", run([*OURS, "usage"], home))
+
+
+def add_response(home: Path) -> None:
+    """Append the last lines of a session of Claude Code's once more, under another id."""
+    path = min(home.glob(".claude/projects/*/*.jsonl"))
+    lines = [line for line in path.read_text("utf-8").splitlines() if '"role":"assistant"' in line]
+    last = json.loads(lines[-1])
+    last["message"]["id"] = f"msg_{time.time_ns()}"
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(last, separators=(",", ":")) + "\n")
+
+
+def measure_each(home: Path, scratch: Path) -> None:
+    """Measure a first `usage` of each agent's files alone."""
+    (scratch / "empty").mkdir()
+    nothing = first_usage(scratch / "empty", scratch)
+    claude: float | None = None
+    print(f"{'':14} {'MB':>6} {'ms/MB':>8} {'ratio':>6}")
+    for agent, folder in FOLDERS.items():
+        alone = scratch / agent
+        alone.mkdir()
+        link = alone / folder
+        link.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copytree(home / folder, link)
+        took = (first_usage(alone, scratch) - nothing) * 1000 / (size(alone) / 1e6)
+        claude = claude or took
+        print(f"{agent:14} {size(alone) / 1e6:6.1f} {took:8.1f} {took / claude:6.2f}", flush=True)
+
+
+FOLDERS = {
+    "claude-code": ".claude",
+    "opencode": ".local/share/opencode",
+    "kilo": ".local/share/kilo",
+    "goose": ".local/share/goose",
+    "kimi-code": ".kimi-code",
+    "grok-build": ".grok",
+    "cline": ".cline",
+    "pi": ".pi",
+    "codex": ".codex",
+    "copilot-cli": ".copilot",
+}
+
+
+def first_usage(home: Path, scratch: Path) -> float:
+    """Return the seconds of processor time of a first `usage`: the least of some runs."""
+    return min(run([*OURS, "usage"], home, Path(tempfile.mkdtemp(dir=scratch)))[1] for _ in range(RUNS))
+
+
+def run(command: Sequence[str], home: Path, own: Path | None = None) -> tuple[float, float, float]:
+    """Return the wall time, the processor time and the memory in MB of a command and those it waits for."""
+    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "COLUMNS": "80"}
+    environment["AGENT_LOGGER_HOME"] = str(own or home / ".agent-logger")
+    start = time.monotonic()
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    assert process.stderr
+    problem = process.stderr.read()
+    _, status, used = os.wait4(process.pid, 0)
+    wall, process.returncode = time.monotonic() - start, os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"{command}: {problem.decode()}")
+    wait(Path(environment["AGENT_LOGGER_HOME"]))
+    return wall, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
+
+
+def wait(own: Path) -> None:
+    """Wait for the process that a command leaves behind, which fills the index."""
+    while True:
+        with indexing(own) as is_free:
+            if is_free:
+                return
+        time.sleep(0.1)
+
+
+def show(name: str, measured: tuple[float, float, float]) -> None:
+    wall, cpu, megabytes = measured
+    print(f"{name:24} {wall:8.2f} {cpu:8.2f} {megabytes:6.0f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
