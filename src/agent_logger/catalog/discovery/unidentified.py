@@ -79,9 +79,11 @@ def _apart(one: Session, two: Session) -> float:
 
 def is_told_by(session: Session, other: Session) -> bool:
     """Whether all answers are in the other session, in this order, at the time; or all words are, because before 0.40 a
-    response without words was added to the one before it."""
+    response without words was added to the one before it. Tokens are compared if the other session has any."""
+    sized = any(turn.usage for turn in other.turns)
     return _meet(session, other) and any(
-        _stand_in(list(words_of(session)), words_of(other)) for words_of in (_utterances, _worded)
+        _stand_in(list(words_of(session, sized=sized)), words_of(other, sized=sized))
+        for words_of in (_utterances, _worded)
     )
 
 
@@ -91,15 +93,15 @@ def _stand_in(words: list[Utterance], others: Iterator[Utterance]) -> bool:
     return bool(fitting_words) and fitting_words == words[: len(fitting_words)] and len(words) - len(fitting_words) <= 1
 
 
-def _utterances(session: Session) -> Iterator[Utterance]:
+def _utterances(session: Session, *, sized: bool) -> Iterator[Utterance]:
     for turn in session.turns:
         words = said_in(turn, hidden=True)
         if turn.thread != SIDE and turn.complete and any(words):
-            yield words, turn.usage
+            yield words, turn.usage if sized else None
 
 
-def _worded(session: Session) -> Iterator[Utterance]:
-    return ((words[:1], usage) for words, usage in _utterances(session) if words[0])
+def _worded(session: Session, *, sized: bool) -> Iterator[Utterance]:
+    return ((words[:1], usage) for words, usage in _utterances(session, sized=sized) if words[0])
 
 
 def _meet(one: Session, two: Session) -> bool:
