@@ -181,6 +181,18 @@ def _goose(folder: Path) -> Iterator[str]:
                 yield f"sessions {kind}"
 
 
+def _hermes(folder: Path) -> Iterator[str]:
+    for path in sorted(folder.glob("*/*.sql")):
+        with closing(sqlite3.connect(":memory:")) as database:
+            database.executescript(path.read_text("utf-8"))
+            for (role,) in database.execute("SELECT role FROM messages"):
+                yield f"messages {role}"
+            for (task,) in database.execute("SELECT task FROM session_model_usage"):
+                yield f"session_model_usage {task}".strip()
+            for (source,) in database.execute("SELECT source FROM sessions"):
+                yield f"sessions {source}"
+
+
 def _kinds(agent: Agent, folder: Path) -> Iterator[str]:
     if agent.name in _KINDS:
         yield from _KINDS[agent.name](folder)
@@ -203,6 +215,7 @@ _KINDS: dict[str, Callable[[Path], Iterator[str]]] = {
     "grok-build": _grok,
     "kimi-code": _kimi,
     "goose": _goose,
+    "hermes": _hermes,
     "kilo": _opencode,
     "opencode": _opencode,
 }

@@ -42,6 +42,7 @@ FOREIGN = (
         "GEMINI_",
         "GOOSE_",
         "GROK_",
+        "HERMES_",
         "KILO_",
         "KIMI_",
         "OPENAI_",

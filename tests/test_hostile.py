@@ -85,6 +85,7 @@ SCENARIOS = {
     "grok-build": "grok-build/1.0.41/waiting",
     "kimi-code": "kimi-code/2.1.0/subagents",
     "goose": "goose/1.52.0/tree",
+    "hermes": "hermes/0.19.0/tree",
     "kilo": "kilo/7.7.9/tree",
     "opencode": "opencode/1.18.33/agents_fork",
     "copilot-cli": "copilot-cli/1.0.102/nested_agents",
@@ -99,6 +100,7 @@ SCENARIOS = {
 # The columns with JSON in the databases of agents.
 DOCUMENTS = {
     "goose": (("messages", "content_json"), ("messages", "metadata_json")),
+    "hermes": (("messages", "tool_calls"), ("sessions", "model_config")),
     "kilo": (("message", "data"), ("part", "data")),
     "opencode": (("message", "data"), ("part", "data")),
 }

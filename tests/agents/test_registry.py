@@ -65,7 +65,7 @@ def test_an_unknown_agent_name_has_no_agent() -> None:
     assert agent_called(None) is None
 
 
-@pytest.mark.parametrize("name", ["codex", "gemini-cli", "goose", "kilo", "opencode", "qwen-code"])
+@pytest.mark.parametrize("name", ["codex", "gemini-cli", "goose", "hermes", "kilo", "opencode", "qwen-code"])
 def test_each_agent_reads_an_empty_source(name: str) -> None:
     found = agent_called(name)
     assert found
@@ -77,3 +77,10 @@ def test_only_sessions_with_an_id_of_their_agent_have_a_resume_command() -> None
     assert resume_command("claude-code", "1f320356") == ["claude", "--resume", "1f320356"]
     assert resume_command("unheard-of", "x") is None
     assert resume_command("claude-code", "20261115_080000_unnamed-1") is None
+    assert resume_command("hermes", "20261115_080000_0a1b2c") == [
+        "hermes",
+        "chat",
+        "--resume",
+        "20261115_080000_0a1b2c",
+    ]
+    assert resume_command("hermes", "20261115_080000_unnamed-1") is None

@@ -187,6 +187,8 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     # The form of session ids, where sub-agents have such an id on the wire, and only the agent's database says which
     # session started them.
     sub_agent_ids: re.Pattern[str] | None = None
+    # The form of the agent's session ids, where the names of our own logs look alike.
+    session_ids: re.Pattern[str] | None = None
     # Whether the reader has `parent_of`.
     names_parents: bool = False
     # Whether the reader has `billed_of`: the agent's files also count what parts of a session used in all.

@@ -17,6 +17,7 @@ from agent_logger.protocols import jsonl
 from agent_logger.protocols.jsonl import JsonEntry
 from agent_logger.protocols.lines import Line
 from agent_logger.providers.answer import MOST_NESTED
+from agent_logger.providers.blocks.base import parts_of
 from agent_logger.providers.json_values import Json, nested_deeper, with_whole_characters
 from agent_logger.providers.lenient import REFUSED, fitting
 
@@ -60,6 +61,16 @@ def object_in(data: bytes) -> Json:
     except REFUSED:
         value = next(salvaged(data), None)
     return value if type(value) is dict else {}
+
+
+def parts_in(data: Any) -> list[Json]:
+    """Decode these bytes as parts of a content: a text, or a list, of which the objects are returned."""
+    if not isinstance(data, bytes):
+        return []
+    try:
+        return list(parts_of(decoded(data, data)))
+    except REFUSED:
+        return list(salvaged(data))
 
 
 def object_as(decoder: msgspec.json.Decoder[S], data: Any) -> S:

@@ -17,6 +17,7 @@ from agent_logger.agents import (
     gemini_cli,
     goose,
     grok_build,
+    hermes,
     kilo,
     kimi_code,
     omp,
@@ -46,6 +47,7 @@ AGENTS: tuple[Agent, ...] = (
     prime_agent.AGENT,
     cline.AGENT,
     droid.AGENT,
+    hermes.AGENT,
 )
 
 _LOG_NAME = re.compile(r"\d{8}([_-])\d{6}\1")  # the form of our own logs' names
@@ -113,9 +115,13 @@ def child_setups() -> "Iterator[tuple[Agent, ChildSetup]]":
 def resume_command(name: str | None, session: str) -> list[str] | None:
     """Return the command that resumes a session; None for an agent that cannot, or that gave the session no name."""
     agent = agent_called(name)
-    if agent is None or agent.run is None or _LOG_NAME.match(session):
+    if agent is None or agent.run is None or (_LOG_NAME.match(session) and not _is_id_of(agent, session)):
         return None
     return [agent.run.executable, *agent.run.resume_option.split(), session]
+
+
+def _is_id_of(agent: Agent, session: str) -> bool:
+    return bool(agent.session_ids and agent.session_ids.fullmatch(session))
 
 
 def names_sessions_on_wire(name: str | None) -> bool:

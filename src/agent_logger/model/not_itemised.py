@@ -8,7 +8,7 @@ without an answer: its size is unknown, unless another witness saw the answer.
 Which responses belong to a stretch is known by the ids that its witness got. A response that only others saw belongs to
 the stretch it falls into by time; where the clocks of witnesses differ, as in a log that was replayed, to the first one
 that has room for it. A stretch whose responses all went through the proxy has no remainder: the proxy saw every call of
-it.
+it. The total of a session is no such stretch: the proxy may have seen one run of it, and not another.
 """
 
 import math
@@ -198,14 +198,16 @@ class _Open:
             name = _name(row.model)
             if name in self.left and row.usage:
                 self.left[name] = _minus(self.left[name], row.usage.counts)
-        if self.is_on_the_wire() or (not self.total.is_whole and self.claimed):
+        is_covered = self.is_on_the_wire() or (not self.total.is_whole and bool(self.claimed))
+        if is_covered and not self.total.is_session:
             return
         is_sum = not (self.itemised or self.claimed or self.total.message_ids)
         for name, tokens in self.left.items():
             usage = _usage(tokens)
             if any(usage.counts):
                 self.rows.append(Remainder(self.stretch, self.names[name], usage, is_sum))
-        self.rows += [Remainder(self.stretch, model, None, is_sum) for model in self.unknown]
+        if not is_covered:
+            self.rows += [Remainder(self.stretch, model, None, is_sum) for model in self.unknown]
 
     def overlaps(self, other: "_Open") -> bool:
         if self.is_adrift or other.is_adrift:

@@ -250,6 +250,8 @@ class ClientTotal(Model, frozen=True, kw_only=True, gc=False):
     message_ids: tuple[str, ...] = ()  # the ids of its responses that this witness saw
     is_whole: bool = True  # sub-agents and side calls included; false: the main thread alone
     exchange: int | None = None  # the number of the exchange, if the stretch is one
+    # Whether the stretch is the session, over all its runs: another witness may have seen some of them, and not others.
+    is_session: bool = False
 
     @property
     def is_request(self) -> bool:
@@ -486,6 +488,7 @@ TOOL_KINDS: Mapping[ToolKind, frozenset[str]] = {
         }
         | {"read_bash", "write_bash", "stop_bash", "list_bash", "checkbackgroundjob"}
         | {"powershell", "read_powershell", "write_powershell", "stop_powershell", "list_powershell"}
+        | {"terminal", "read_terminal", "close_terminal", "process", "execute_code", "exec"}
     ),
     "search": frozenset(
         {
@@ -501,13 +504,14 @@ TOOL_KINDS: Mapping[ToolKind, frozenset[str]] = {
             "grep_search",
         }
         | {"websearch", "web_search", "google_web_search", "codesearch", "toolsearch"}
-        | {"search_codebase"}
+        | {"search_codebase", "search_files", "session_search", "x_search", "memory_search"}
     ),
-    "fetch": frozenset({"webfetch", "web_fetch", "fetch", "fetchurl"}),
+    "fetch": frozenset({"webfetch", "web_fetch", "fetch", "fetchurl", "web_extract"}),
     "agent": frozenset(
         {"agent", "task", "delegate", "invoke_agent", "listagents", "sendmessage", "workflow"}
         | {"spawn_agent", "wait_agent", "send_input", "resume_agent", "close_agent"}
-        | {"read_agent", "write_agent", "list_agents", "subagent"}
+        | {"read_agent", "write_agent", "list_agents", "subagent", "delegate_task"}
+        | {"sessions_spawn", "sessions_send", "sessions_yield", "subagents", "agents_list"}
         | {"agentswarm", "spawn_subagent", "get_command_or_subagent_output", "kill_command_or_subagent"}
     ),
     "mcp": frozenset({"listmcpresourcestool", "readmcpresourcetool"}),

@@ -11,6 +11,7 @@ DATABASES = {
     "opencode": ".local/share/opencode/opencode.db",
     "kilo": ".local/share/kilo/kilo.db",
     "goose": ".local/share/goose/sessions/sessions.db",
+    "hermes": ".hermes/state.db",
 }
 
 

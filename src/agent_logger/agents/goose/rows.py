@@ -8,13 +8,13 @@ from typing import Any
 
 import msgspec
 
-from agent_logger.agents.objects import decoded, object_as, salvaged, time_of, time_of_ms
+from agent_logger.agents.objects import object_as, parts_in, time_of, time_of_ms
 from agent_logger.agents.source_files import File
 from agent_logger.messages.human_input import typed
 from agent_logger.model.session import Block, Usage
 from agent_logger.protocols.jsonl import JsonEntry
 from agent_logger.providers.answer import MOST_NESTED
-from agent_logger.providers.blocks.base import joined_text, parts_of
+from agent_logger.providers.blocks.base import joined_text
 from agent_logger.providers.json_values import Json, fields_of, text_of
 from agent_logger.providers.lenient import REFUSED, fitting
 from agent_logger.providers.token_counts import TokenCounts
@@ -120,7 +120,7 @@ class SessionRows:
             case "messages":
                 metadata = object_as(_metadata_decoder, fields.get("metadata_json"))
                 content = fields.get("content_json")
-                parts = _parts(content) if self._spoken else _heads(content)
+                parts = parts_in(content) if self._spoken else _heads(content)
                 usage = usage_of(metadata.usage)
                 self.messages.append(StoredMessage(row, parts, metadata, _vendor_id(row.message_id), usage))
             case "usage_ledger":
@@ -136,16 +136,7 @@ def _heads(data: Any) -> list[Json]:
     if isinstance(data, bytes) and data.count(b"{") + data.count(b"[") <= MOST_NESTED:
         with suppress(*REFUSED):
             return [{"type": head.type, "id": head.id, "text": head.text} for head in _decode_heads(data)]
-    return _parts(data)
-
-
-def _parts(data: Any) -> list[Json]:
-    if not isinstance(data, bytes):
-        return []
-    try:
-        return list(parts_of(decoded(data, data)))
-    except REFUSED:
-        return list(salvaged(data))
+    return parts_in(data)
 
 
 def usage_of(value: Any) -> Usage | None:

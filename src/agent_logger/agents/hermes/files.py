@@ -1,0 +1,16 @@
+"""The files of Hermes: a database with all sessions of a profile."""
+
+from agent_logger.agents.databases.sessions import SessionDatabases
+
+DATABASES = SessionDatabases("agent_logger.agents.hermes.database")
+discover, sessions_in, open_session = DATABASES.discover, DATABASES.sessions_in, DATABASES.open_session
+copy, tables, root_of = DATABASES.copy, DATABASES.tables, DATABASES.root_of
+
+
+def begins_session(first: bytes) -> bool:
+    return first.startswith(b"SQLite format 3\0") or not first  # empty: everything is in its log
+
+
+def recognises(first: bytes) -> bool:
+    """Whether the bytes begin a database that names columns of Hermes' tables."""
+    return begins_session(first) and b"billing_provider TEXT" in first and b"codex_reasoning_items TEXT" in first

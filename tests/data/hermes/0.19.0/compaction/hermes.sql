@@ -1,0 +1,120 @@
+CREATE TABLE sessions (
+    id TEXT PRIMARY KEY,
+    source TEXT NOT NULL,
+    user_id TEXT,
+    session_key TEXT,
+    chat_id TEXT,
+    chat_type TEXT,
+    thread_id TEXT,
+    display_name TEXT,
+    origin_json TEXT,
+    expiry_finalized INTEGER DEFAULT 0,
+    model TEXT,
+    model_config TEXT,
+    system_prompt TEXT,
+    parent_session_id TEXT,
+    started_at REAL NOT NULL,
+    ended_at REAL,
+    end_reason TEXT,
+    message_count INTEGER DEFAULT 0,
+    tool_call_count INTEGER DEFAULT 0,
+    input_tokens INTEGER DEFAULT 0,
+    output_tokens INTEGER DEFAULT 0,
+    cache_read_tokens INTEGER DEFAULT 0,
+    cache_write_tokens INTEGER DEFAULT 0,
+    reasoning_tokens INTEGER DEFAULT 0,
+    cwd TEXT,
+    git_branch TEXT,
+    git_repo_root TEXT,
+    billing_provider TEXT,
+    billing_base_url TEXT,
+    billing_mode TEXT,
+    estimated_cost_usd REAL,
+    actual_cost_usd REAL,
+    cost_status TEXT,
+    cost_source TEXT,
+    pricing_version TEXT,
+    title TEXT,
+    api_call_count INTEGER DEFAULT 0,
+    handoff_state TEXT,
+    handoff_platform TEXT,
+    handoff_error TEXT,
+    compression_failure_cooldown_until REAL,
+    compression_failure_error TEXT,
+    compression_fallback_streak INTEGER NOT NULL DEFAULT 0,
+    profile_name TEXT,
+    rewind_count INTEGER NOT NULL DEFAULT 0,
+    archived INTEGER NOT NULL DEFAULT 0,
+    FOREIGN KEY (parent_session_id) REFERENCES sessions(id)
+);
+INSERT INTO sessions VALUES ('20261119_041924_334920', 'cli', NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 'gpt-fake-1', '{"max_iterations": 90, "reasoning_config": null, "max_tokens": null}', '[vendor text removed: 13238 characters]', NULL, 1795061978.5977688, NULL, NULL, 8, 0, 167100, 30034, 300, 0, 0, '/home/user/project', NULL, NULL, 'custom', 'http://127.0.0.1:8000/v1', NULL, 0.0, NULL, 'unknown', 'none', NULL, NULL, 6, NULL, NULL, NULL, NULL, NULL, 0, NULL, 0, 0);
+CREATE TABLE messages (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    session_id TEXT NOT NULL REFERENCES sessions(id),
+    role TEXT NOT NULL,
+    content TEXT,
+    tool_call_id TEXT,
+    tool_calls TEXT,
+    tool_name TEXT,
+    effect_disposition TEXT,
+    timestamp REAL NOT NULL,
+    token_count INTEGER,
+    finish_reason TEXT,
+    reasoning TEXT,
+    reasoning_content TEXT,
+    reasoning_details TEXT,
+    codex_reasoning_items TEXT,
+    codex_message_items TEXT,
+    platform_message_id TEXT,
+    observed INTEGER DEFAULT 0,
+    active INTEGER NOT NULL DEFAULT 1,
+    compacted INTEGER NOT NULL DEFAULT 0,
+    api_content TEXT
+);
+INSERT INTO messages VALUES (1, '20261119_041924_334920', 'user', 'Begin', NULL, NULL, NULL, NULL, 1795061978.605007, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 1, NULL);
+INSERT INTO messages VALUES (2, '20261119_041924_334920', 'assistant', 'Reading.', NULL, '[{"id": "call_RwDohZO4u1JtVm71ngPpgB", "call_id": "call_RwDohZO4u1JtVm71ngPpgB", "response_item_id": "fc_RwDohZO4u1JtVm71ngPpgB", "type": "function", "function": {"name": "terminal", "arguments": "{\"command\":\"ls\"}"}}]', NULL, NULL, 1795061979.1232193, NULL, 'tool_calls', NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 1, NULL);
+INSERT INTO messages VALUES (3, '20261119_041924_334920', 'tool', '{"output": "README.md\nhello.py", "exit_code": 0, "error": null}', 'call_RwDohZO4u1JtVm71ngPpgB', NULL, 'terminal', NULL, 1795061979.2018886, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 1, NULL);
+INSERT INTO messages VALUES (4, '20261119_041924_334920', 'assistant', 'One x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z ...[elided 53843 chars sha256:1ac998f1536bf4a3]', NULL, NULL, NULL, NULL, 1795061979.392885, NULL, 'stop', NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 1, NULL);
+INSERT INTO messages VALUES (5, '20261119_041924_334920', 'user', 'More', NULL, NULL, NULL, NULL, 1795061995.426446, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 1, NULL);
+INSERT INTO messages VALUES (6, '20261119_041924_334920', 'assistant', 'Two x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z ...[elided 53843 chars sha256:9e80b35e2d5e3c46]', NULL, NULL, NULL, NULL, 1795061996.4340231, NULL, 'stop', NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 1, NULL);
+INSERT INTO messages VALUES (7, '20261119_041924_334920', 'user', 'More again', NULL, NULL, NULL, NULL, 1795062011.1869104, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 1, NULL);
+INSERT INTO messages VALUES (8, '20261119_041924_334920', 'assistant', 'Three x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y ...[elided 53845 chars sha256:777a28cf48a70e59]', NULL, NULL, NULL, NULL, 1795062011.786418, NULL, 'stop', NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 1, NULL);
+INSERT INTO messages VALUES (9, '20261119_041924_334920', 'user', 'Begin', NULL, NULL, NULL, NULL, 1795061978.605007, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 1, 0, NULL);
+INSERT INTO messages VALUES (10, '20261119_041924_334920', 'assistant', '[CONTEXT COMPACTION — REFERENCE ONLY] [vendor text removed: 1594 characters]
+## Historical Task Snapshot
+User asked (deterministic, from compacted turns): ''More''
+Historical only; newer protected-tail messages after this summary win.
+
+## Goal
+A summary of it.
+
+[vendor text removed: 84 characters]', NULL, NULL, NULL, NULL, 1795062024.8592122, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 1, 0, NULL);
+INSERT INTO messages VALUES (11, '20261119_041924_334920', 'user', 'More again', NULL, NULL, NULL, NULL, 1795062011.1869104, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 1, 0, NULL);
+INSERT INTO messages VALUES (12, '20261119_041924_334920', 'assistant', 'Three x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y z x y ...[elided 53845 chars sha256:777a28cf48a70e59]', NULL, NULL, NULL, NULL, 1795062011.786418, NULL, 'stop', NULL, NULL, NULL, NULL, NULL, NULL, 0, 1, 0, NULL);
+INSERT INTO messages VALUES (13, '20261119_041924_334920', 'user', 'And now?', NULL, NULL, NULL, NULL, 1795062024.859215, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 1, 0, NULL);
+INSERT INTO messages VALUES (14, '20261119_041924_334920', 'assistant', 'Four.', NULL, NULL, NULL, NULL, 1795062025.2106924, NULL, 'stop', NULL, NULL, NULL, NULL, NULL, NULL, 0, 1, 0, NULL);
+INSERT INTO messages VALUES (15, '20261119_041924_334920', 'user', 'Last', NULL, NULL, NULL, NULL, 1795062038.556133, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 1, 0, NULL);
+INSERT INTO messages VALUES (16, '20261119_041924_334920', 'assistant', 'Five.', NULL, NULL, NULL, NULL, 1795062039.230924, NULL, 'stop', NULL, NULL, NULL, NULL, NULL, NULL, 0, 1, 0, NULL);
+CREATE TABLE session_model_usage (
+    session_id TEXT NOT NULL REFERENCES sessions(id) ON DELETE CASCADE,
+    model TEXT NOT NULL,
+    billing_provider TEXT NOT NULL DEFAULT '',
+    billing_base_url TEXT NOT NULL DEFAULT '',
+    billing_mode TEXT NOT NULL DEFAULT '',
+    task TEXT NOT NULL DEFAULT '',
+    api_call_count INTEGER NOT NULL DEFAULT 0,
+    input_tokens INTEGER NOT NULL DEFAULT 0,
+    output_tokens INTEGER NOT NULL DEFAULT 0,
+    cache_read_tokens INTEGER NOT NULL DEFAULT 0,
+    cache_write_tokens INTEGER NOT NULL DEFAULT 0,
+    reasoning_tokens INTEGER NOT NULL DEFAULT 0,
+    estimated_cost_usd REAL NOT NULL DEFAULT 0,
+    actual_cost_usd REAL NOT NULL DEFAULT 0,
+    cost_status TEXT,
+    cost_source TEXT,
+    first_seen REAL,
+    last_seen REAL,
+    PRIMARY KEY (session_id, model, billing_provider, billing_base_url, billing_mode, task)
+);
+INSERT INTO session_model_usage VALUES ('20261119_041924_334920', 'gpt-fake-1', 'custom', 'http://127.0.0.1:8000/v1', '', '', 6, 167100, 30034, 300, 0, 0, 0.0, 0.0, 'unknown', 'none', 1795061979.0931308, 1795062039.218191);
+INSERT INTO session_model_usage VALUES ('20261119_041924_334920', 'gpt-fake-1', 'auto', 'http://127.0.0.1:8000/v1/', '', 'compression', 1, 900, 90, 5, 0, 0, 0.0, 0.0, NULL, NULL, 1795062024.8164637, 1795062024.8164637);
