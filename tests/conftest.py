@@ -33,7 +33,7 @@ for ignored in (signal.SIGINT, signal.SIGHUP):
 # What would lead a test to its caller's own sessions, keys, settings or proxies.
 FOREIGN = (
     *("AGENT_LOGGER_", "ANTHROPIC_", "CLAUDE", "CODEX_", "GEMINI_", "GOOSE_", "GROK_", "KILO_", "KIMI_", "OPENAI_"),
-    *("OPENCODE_", "XAI_", "XDG_"),
+    *("LLM_", "OPENCODE_", "OPENHANDS_", "XAI_", "XDG_"),
 )
 FOREIGN_ENDS = ("_PROXY", "_proxy")
 

@@ -20,6 +20,7 @@ from agent_logger.agents import (
     kimi_code,
     omp,
     opencode,
+    openhands,
     pi,
     prime_agent,
     qwen_code,
@@ -44,6 +45,7 @@ AGENTS: tuple[Agent, ...] = (
     omp.AGENT,
     prime_agent.AGENT,
     cline.AGENT,
+    openhands.AGENT,
 )
 
 _LOG_NAME = re.compile(r"\d{8}([_-])\d{6}\1")  # the form of our own logs' names
