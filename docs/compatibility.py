@@ -169,6 +169,13 @@ def _kimi(folder: Path) -> Iterator[str]:
         yield " ".join(filter(None, (str(line["type"]), event.get("type") if isinstance(event, dict) else None)))
 
 
+def _openhands(folder: Path) -> Iterator[str]:
+    for path in sorted(folder.glob("*/home/.openhands/conversations/**/events/event-*.json")):
+        event = json.loads(path.read_bytes())
+        inner = event.get("action") or event.get("observation") or {}
+        yield " ".join(filter(None, (str(event["kind"]), inner.get("kind"))))
+
+
 def _goose(folder: Path) -> Iterator[str]:
     for path in sorted(folder.glob("*/*.sql")):
         with closing(sqlite3.connect(":memory:")) as database:
@@ -218,4 +225,5 @@ _KINDS: dict[str, Callable[[Path], Iterator[str]]] = {
     "hermes": _hermes,
     "kilo": _opencode,
     "opencode": _opencode,
+    "openhands": _openhands,
 }

@@ -48,6 +48,8 @@ FOREIGN = (
         "OPENAI_",
     ),
     *("OPENCODE_", "XAI_", "XDG_"),
+    *("AGENT_LOGGER_", "ANTHROPIC_", "CLAUDE", "CODEX_", "GEMINI_", "GOOSE_", "GROK_", "KILO_", "KIMI_", "OPENAI_"),
+    *("LLM_", "OPENCODE_", "OPENHANDS_", "XAI_", "XDG_"),
 )
 FOREIGN_ENDS = ("_PROXY", "_proxy")
 

@@ -90,6 +90,7 @@ SCENARIOS = {
     "opencode": "opencode/1.18.33/agents_fork",
     "copilot-cli": "copilot-cli/1.0.102/nested_agents",
     "omp": "pi/0.87.1",
+    "openhands": "openhands/1.16.0/agents",
     "cline": "cline/3.0.65/subagent",
     "droid": "droid/0.225.2/subagents",
     "pi": "pi/0.87.1",
@@ -104,6 +105,8 @@ DOCUMENTS = {
     "kilo": (("message", "data"), ("part", "data")),
     "opencode": (("message", "data"), ("part", "data")),
 }
+# The files of agents that are documents as a whole.
+DOCUMENT_FILES = ("*.messages.json", "base_state.json", "event-*.json")
 # The folders of agents that write pi's lines.
 PI_FOLDERS = {"omp": ".omp", "prime-agent": ".prime"}
 
@@ -192,7 +195,7 @@ def home_of(agent: str, folder: Path, change: Callable[[bytes], bytes], document
             (home / ".pi").rename(home / PI_FOLDERS[agent])
     for path in home.rglob("*.jsonl"):
         path.write_bytes(change(path.read_bytes()))
-    for path in home.rglob("*.messages.json"):
+    for path in (path for name in DOCUMENT_FILES for path in home.rglob(name)):
         path.write_text(json.dumps(document(json.loads(path.read_bytes()))))
     return home
 

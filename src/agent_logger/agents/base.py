@@ -74,6 +74,8 @@ class WireIdentity(msgspec.Struct, frozen=True, kw_only=True):
     session_headers: tuple[str, ...] = ()
     # Whether `prompt_cache_key` in a request body is the session's id.
     cache_key_is_session: bool = False
+    # Whether that has dashes, and the id in the agent's files has none.
+    has_dashes_on_wire: bool = False
     # The header with the id of the sub-agent that makes the call; it may repeat the session's id.
     agent_header: str | None = None
     # Module with `CALLS`, a `CallShapes`.
@@ -95,8 +97,9 @@ class RunSupport(msgspec.Struct, frozen=True, kw_only=True):
     """The command line of the agent, as far as `run` must understand it."""
 
     executable: str
-    # The npm package that installs the executable.
+    # The package that installs the executable, and the command that installs it.
     package: str
+    installer: str = "npm install -g"
     # Options any of which makes the agent print its answer and exit, so that it needs no terminal.
     headless: tuple[str, ...]
     # The words of `resume_command`, which the session's id follows.

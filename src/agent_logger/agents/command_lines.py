@@ -23,7 +23,7 @@ def _support(argv: Sequence[str]) -> RunSupport | None:
 def installed_by(command: str) -> str | None:
     """Return the command that installs an agent's executable; None if the command is not an agent's."""
     agent = _support([command])
-    return f"npm install -g {agent.package}" if agent else None
+    return f"{agent.installer} {agent.package}" if agent else None
 
 
 def is_headless(argv: Sequence[str]) -> bool:

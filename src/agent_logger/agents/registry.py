@@ -22,6 +22,7 @@ from agent_logger.agents import (
     kimi_code,
     omp,
     opencode,
+    openhands,
     pi,
     prime_agent,
     qwen_code,
@@ -48,6 +49,7 @@ AGENTS: tuple[Agent, ...] = (
     cline.AGENT,
     droid.AGENT,
     hermes.AGENT,
+    openhands.AGENT,
 )
 
 _LOG_NAME = re.compile(r"\d{8}([_-])\d{6}\1")  # the form of our own logs' names

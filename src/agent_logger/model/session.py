@@ -463,7 +463,7 @@ TOOL_KINDS: Mapping[ToolKind, frozenset[str]] = {
     "write": frozenset({"write", "write_file", "write_to_file", "create", "create_file"}),
     "edit": frozenset(
         {"edit", "edit_file", "multiedit", "notebookedit", "apply_patch", "replace", "patch", "str_replace"}
-        | {"str_replace_editor", "str_replace_based_edit_tool", "search_replace", "applypatch"}
+        | {"str_replace_editor", "str_replace_based_edit_tool", "search_replace", "applypatch", "file_editor"}
     ),
     "shell": frozenset(
         {
@@ -476,6 +476,7 @@ TOOL_KINDS: Mapping[ToolKind, frozenset[str]] = {
             "run_commands",
             "run_shell_command",
             "run_terminal_command",
+            "terminal",
             "bashoutput",
         }
         | {

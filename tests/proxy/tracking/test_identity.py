@@ -236,6 +236,14 @@ def test_a_sub_agent_with_a_session_of_its_own_is_known_after_a_restart() -> Non
     assert (again.session, again.thread) == (inner.session, "agent:b")
 
 
+def test_an_id_with_dashes_is_that_of_the_agents_files() -> None:
+    recorder = Recorder()
+    system = {"role": "system", "content": "You are OpenHands agent, a helpful assistant"}
+    body = {"messages": [system, user("Go")], "prompt_cache_key": "025cd623-fae0-4791-9d94-05746871be61"}
+    first = recorder.request("/v1/chat/completions", body, {"user-agent": "OpenAI/Python 2.54.0"})
+    assert first.identity.id == "025cd623fae047919d9405746871be61"
+
+
 def test_a_sub_agent_without_a_name_is_recognised_by_its_prompt_in_chat_completions() -> None:
     recorder, headers = Recorder(), {"user-agent": "kimi-code-cli/2.1.0"}
 

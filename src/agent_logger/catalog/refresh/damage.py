@@ -85,7 +85,10 @@ def _in_documents(found_source: Source) -> Iterator[tuple[Path, DamageCount]]:
         for file in (source.main, *source.others):
             places = sum(isinstance(entry, Damage) for entry in file.entries)
             if places:
-                yield path.parent / file.name, DamageCount(stamp=found_source.stamp, places=places)
+                yield (
+                    Path(os.path.normpath(path.parent / file.name)),
+                    DamageCount(stamp=found_source.stamp, places=places),
+                )
 
 
 def files_of(found_source: Source) -> list[Path]:

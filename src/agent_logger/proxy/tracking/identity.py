@@ -96,6 +96,7 @@ def own_name(headers: Headers, body: RequestBody | None, agent: str | None) -> I
             return identity
         is_named = is_own and candidate.wire.cache_key_is_session
         if body and is_named and (session := named_id(text(body.prompt_cache_key))):
+            session = session.replace("-", "") if candidate.wire.has_dashes_on_wire else session
             return Identity(id=session, source=CACHE_KEY, confidence="likely")
     return None
 
