@@ -85,6 +85,7 @@ SCENARIOS = {
     "grok-build": "grok-build/1.0.41/waiting",
     "kimi-code": "kimi-code/2.1.0/subagents",
     "goose": "goose/1.52.0/tree",
+    "gptme": "gptme/0.35.1/subagent",
     "kilo": "kilo/7.7.9/tree",
     "opencode": "opencode/1.18.33/agents_fork",
     "copilot-cli": "copilot-cli/1.0.102/nested_agents",

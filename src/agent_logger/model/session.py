@@ -458,10 +458,11 @@ def paths_in(tool_input: Any) -> list[str]:
 TOOL_KINDS: Mapping[ToolKind, frozenset[str]] = {
     "read": frozenset({"read", "read_file", "read_many_files", "view", "view_file", "view_image", "notebookread"})
     | {"read_files"},
-    "write": frozenset({"write", "write_file", "write_to_file", "create", "create_file"}),
+    "write": frozenset({"write", "write_file", "write_to_file", "create", "create_file", "save", "append"}),
     "edit": frozenset(
         {"edit", "edit_file", "multiedit", "notebookedit", "apply_patch", "replace", "patch", "str_replace"}
         | {"str_replace_editor", "str_replace_based_edit_tool", "search_replace"}
+        | {"patch_many", "morph", "hashline_edit"}
     ),
     "shell": frozenset(
         {
@@ -483,6 +484,7 @@ TOOL_KINDS: Mapping[ToolKind, frozenset[str]] = {
             "list_background_processes",
             "read_background_output",
         }
+        | {"ipython", "tmux"}
         | {"read_bash", "write_bash", "stop_bash", "list_bash"}
         | {"powershell", "read_powershell", "write_powershell", "stop_powershell", "list_powershell"}
     ),
@@ -500,13 +502,13 @@ TOOL_KINDS: Mapping[ToolKind, frozenset[str]] = {
             "grep_search",
         }
         | {"websearch", "web_search", "google_web_search", "codesearch", "toolsearch"}
-        | {"search_codebase"}
+        | {"search_codebase", "chats", "rag"}
     ),
     "fetch": frozenset({"webfetch", "web_fetch", "fetch", "fetchurl"}),
     "agent": frozenset(
         {"agent", "task", "delegate", "invoke_agent", "listagents", "sendmessage", "workflow"}
         | {"spawn_agent", "wait_agent", "send_input", "resume_agent", "close_agent"}
-        | {"read_agent", "write_agent", "list_agents"}
+        | {"read_agent", "write_agent", "list_agents", "subagent"}
         | {"agentswarm", "spawn_subagent", "get_command_or_subagent_output", "kill_command_or_subagent"}
     ),
     "mcp": frozenset({"listmcpresourcestool", "readmcpresourcetool"}),
