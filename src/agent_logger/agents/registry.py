@@ -19,6 +19,7 @@ from agent_logger.agents import (
     grok_build,
     kilo,
     kimi_code,
+    mini_swe_agent,
     omp,
     opencode,
     pi,
@@ -46,6 +47,7 @@ AGENTS: tuple[Agent, ...] = (
     omp.AGENT,
     prime_agent.AGENT,
     cline.AGENT,
+    mini_swe_agent.AGENT,
 )
 
 _LOG_NAME = re.compile(r"\d{8}([_-])\d{6}\1")  # the form of our own logs' names
@@ -113,7 +115,7 @@ def child_setups() -> "Iterator[tuple[Agent, ChildSetup]]":
 def resume_command(name: str | None, session: str) -> list[str] | None:
     """Return the command that resumes a session; None for an agent that cannot, or that gave the session no name."""
     agent = agent_called(name)
-    if agent is None or agent.run is None or _LOG_NAME.match(session):
+    if agent is None or agent.run is None or not agent.run.resume_option or _LOG_NAME.match(session):
         return None
     return [agent.run.executable, *agent.run.resume_option.split(), session]
 

@@ -2,7 +2,7 @@
 
 import re
 
-from agent_logger.agents.base import Agent, AgentLocation, ProxySetup, RunSupport, WireIdentity
+from agent_logger.agents.base import PYTHON_INSTALLER, Agent, AgentLocation, ProxySetup, RunSupport, WireIdentity
 
 AGENT = Agent(
     name="gptme",
@@ -26,6 +26,7 @@ AGENT = Agent(
     run=RunSupport(
         executable="gptme",
         package="gptme",
+        installer=PYTHON_INSTALLER,
         headless=("-n", "--non-interactive"),
         resume_option="--resume --name",
         resume=("--name",),

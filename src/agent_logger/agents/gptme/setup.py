@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from agent_logger.agents.command_lines import option_value
 from agent_logger.agents.contracts import ChildCommand, ChildSetup, Door
 
 BY_BASE_URL = ("openai", "anthropic", "local")
@@ -13,20 +14,13 @@ _MODEL = re.compile(r"""^\s*MODEL\s*=\s*["']([^"'\n]+)["']""", re.MULTILINE)
 
 class GptmeSetup(ChildSetup):
     def door(self, child: ChildCommand) -> Door:
-        model = _option(child.argv) or child.environment.get("MODEL") or _configured(child.environment)
+        model = (
+            option_value(child.argv, ("-m", "--model"))
+            or child.environment.get("MODEL")
+            or _configured(child.environment)
+        )
         provider = model.partition("/")[0]
         return "base-url" if not provider or provider in BY_BASE_URL else "forward"
-
-
-def _option(argv: tuple[str, ...]) -> str:
-    """Return the model that the command line names."""
-    for at, argument in enumerate(argv):
-        name, separator, value = argument.partition("=")
-        if argument in ("-m", "--model"):
-            return argv[at + 1] if at + 1 < len(argv) else ""
-        if separator and name == "--model":
-            return value
-    return ""
 
 
 def _configured(environment: Mapping[str, str]) -> str:
