@@ -86,7 +86,9 @@ SCENARIOS = {
     "kimi-code": "kimi-code/2.1.0/subagents",
     "goose": "goose/1.52.0/tree",
     "hermes": "hermes/0.19.0/tree",
+    "gptme": "gptme/0.35.1/subagent",
     "kilo": "kilo/7.7.9/tree",
+    "mini-swe-agent": "mini-swe-agent/2.4.6/format_errors",
     "opencode": "opencode/1.18.33/agents_fork",
     "copilot-cli": "copilot-cli/1.0.102/nested_agents",
     "omp": "pi/0.87.1",
@@ -197,13 +199,18 @@ def home_of(agent: str, folder: Path, change: Callable[[bytes], bytes], document
         path.write_bytes(change(path.read_bytes()))
     for path in (path for name in DOCUMENT_FILES for path in home.rglob(name)):
         path.write_text(json.dumps(document(json.loads(path.read_bytes()))))
+    if agent == "mini-swe-agent":
+        for path in home.rglob("runs/*.json"):
+            trajectory = json.loads(path.read_bytes())
+            messages = [document(message) for message in trajectory["messages"]]
+            path.write_text(json.dumps({**trajectory, "messages": messages}))
     return home
 
 
 def sources(agent: str, home: Path) -> list[SourceFiles]:
     reader = readable_agent(agent)
     assert reader and reader.location
-    folders = [home / name for name in reader.location.default]
+    folders = [home / name for name in reader.location.default] or [home]
     return [reader.open_session(found) for found in reader.discover(folders, StampCache())]
 
 

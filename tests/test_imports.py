@@ -24,7 +24,7 @@ MAY_IMPORT = {
     "messages": {"errors", "model", "protocols", "providers"},
     "files": SYSTEM | {"protocols"},
     "home": SYSTEM | {"config", "model", "files"},
-    "agents": PURE | SYSTEM | {"files"},
+    "agents": PURE | SYSTEM | {"config", "files"},
     "journal": FILES,
     "logs": FILES | {"agents", "journal"},
     "proxy": FILES | {"agents", "journal"},

@@ -17,6 +17,7 @@ import re
 import stat
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
@@ -257,6 +258,14 @@ def _a_labels(name: str) -> str:
         raise HostNameError("it has no ASCII form here: write that form, xn--...") from error
 
 
+class Folders(SettingList):
+    metavar = "FOLDER"
+    allowed = "a list of folders, each relative to the working folder, or starting with ~"
+
+    def parse(self, item: str) -> Path:
+        return FolderSetting().check(item)
+
+
 class HostPatterns(SettingList):
     metavar = "HOST"
     allowed = "a list of DNS names, such as llm.example.com or *.example.com"
@@ -302,6 +311,12 @@ SETTINGS: Mapping[str, Setting] = {
             "Hosts the forward door records besides the model hosts; *.example.com means all hosts below example.com.",
         ),
         Setting(
+            "agent_folders",
+            Folders(),
+            [],
+            "Folders with sessions of agents that have no folder of their own (aider, mini-swe-agent).",
+        ),
+        Setting(
             "redact",
             Choice("all", "credentials"),
             "all",
@@ -331,6 +346,7 @@ class Configuration(NamedTuple):
     sessions_dir: Path
     allow_upstream: tuple[Origin, ...]
     record_hosts: tuple[str, ...]
+    agent_folders: tuple[Path, ...]
     redact: Literal["all", "credentials"]
     seal_after: int | None  # seconds; None: never
     workers: int
@@ -370,6 +386,30 @@ def load(flags: Flags | None = None, file: str | None = None) -> Configuration:
         sources[name] = DEFAULT
     words = _mask_words(path)
     return Configuration(**values, mask_words=words, home=home(), file=path, sources=MappingProxyType(sources))
+
+
+_in_use: list[Configuration] = []  # the settings of the command that runs
+
+
+@contextmanager
+def in_use(settings: Configuration) -> Iterator[None]:
+    """Make these the settings of this process while entered, for code that gets none."""
+    _in_use.append(settings)
+    try:
+        yield
+    finally:
+        _in_use.remove(settings)
+
+
+def agent_folders() -> tuple[Path, ...]:
+    """The folders that the user names for agents which have none of their own. If the settings cannot be read, there
+    are none: a command reports what is wrong with them."""
+    if _in_use:
+        return _in_use[-1].agent_folders
+    try:
+        return load().agent_folders
+    except ConfigError:
+        return ()
 
 
 def sessions_dir(given: str | os.PathLike[str] | None = None) -> Path:

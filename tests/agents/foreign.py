@@ -36,7 +36,7 @@ def sources_of(agent: str, folder: Path) -> list[SourceFiles]:
     """The sessions in the home of a recorded scenario."""
     reader = readable_agent(agent)
     assert reader and reader.location
-    folders = [folder / "home" / name for name in reader.location.default]
+    folders = [folder / "home" / name for name in reader.location.default] or [folder / "home"]
     return [reader.open_session(found) for found in reader.discover(folders, StampCache())]
 
 

@@ -51,7 +51,7 @@ def recording(folder: Path) -> Recording:
 def read_home(agent: Agent, home: Path) -> dict[str, tuple[Session, list[ModelResponse]]]:
     """The sessions below a home, by id, each with its responses."""
     assert agent.location
-    folders = [home / name for name in agent.location.default]
+    folders = [home / name for name in agent.location.default] or [home]
     sources = list(agent.discover(folders, StampCache()))
     read = {}
     for source in sources:

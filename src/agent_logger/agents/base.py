@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from agent_logger.model.session import Session
 
 SINGLE_FILE = "agent_logger.agents.single_file"
+PYTHON_INSTALLER = "uv tool install"
 
 
 class AgentLocation(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,7 +31,10 @@ class AgentLocation(msgspec.Struct, frozen=True, kw_only=True):
     everything from there on."""
 
     # The agent's folders, below the home.
-    default: tuple[str, ...]
+    default: tuple[str, ...] = ()
+    # Whether the agent has no folder of its own: its files are searched for in the folders that the user names (the
+    # setting `agent_folders`), and nowhere else. The archive copies main files only.
+    is_named_by_user: bool = False
     # Patterns of the main files.
     globs: tuple[str, ...]
     # Patterns of the main files of older versions, the newest kind first.
@@ -102,7 +106,7 @@ class RunSupport(msgspec.Struct, frozen=True, kw_only=True):
     installer: str = "npm install -g"
     # Options any of which makes the agent print its answer and exit, so that it needs no terminal.
     headless: tuple[str, ...]
-    # The words of `resume_command`, which the session's id follows.
+    # The words of `resume_command`, which the session's id follows; empty: no session is resumed by its id.
     resume_option: str
     # Options that the prompt follows; none: the prompt is the last argument.
     prompt_after: tuple[str, ...] = ()

@@ -35,7 +35,7 @@ def prompt_of(argv: Sequence[str]) -> str | None:
     agent = _support(argv)
     if agent is None or not is_headless(argv):
         return None
-    return _value(argv, agent.prompt_after) or _last_word(agent, argv)
+    return option_value(argv, agent.prompt_after) or _last_word(agent, argv)
 
 
 def _last_word(agent: RunSupport, argv: Sequence[str]) -> str | None:
@@ -53,7 +53,7 @@ def _last_word(agent: RunSupport, argv: Sequence[str]) -> str | None:
 def resumed_by(argv: Sequence[str]) -> str | None:
     """Return the session that is resumed, if it is named."""
     agent = _support(argv)
-    return _value(argv, agent.resume) if agent else None
+    return option_value(argv, agent.resume) if agent else None
 
 
 def goes_on(argv: Sequence[str]) -> bool:
@@ -70,10 +70,11 @@ def starts_new(argv: Sequence[str], agent: str | None) -> bool:
 
 def takes_messages(argv: Sequence[str]) -> bool:
     """Whether the command reads messages from its standard input, one per line."""
-    return _value(argv, ("--input-format",)) == "stream-json"
+    return option_value(argv, ("--input-format",)) == "stream-json"
 
 
-def _value(argv: Sequence[str], options: Sequence[str]) -> str | None:
+def option_value(argv: Sequence[str], options: Sequence[str]) -> str | None:
+    """Return the value of the first of these options that has one."""
     for word, after in zip(argv, [*argv[1:], "-"], strict=True):
         option, joined, value = word.partition("=")
         if option in options:

@@ -4,14 +4,18 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from agent_logger import config
 from agent_logger.agents.base import Agent, AgentLocation
 from agent_logger.agents.locations import folders_of, is_file, main_files
 
 
 def agent_folders(location: AgentLocation | None) -> list[Path]:
-    """Return where an agent keeps its sessions, as the environment says. Links on the way are followed, because their
-    owner made them."""
-    folders = folders_of(location, os.environ, Path.home()) if location else []
+    """Return where an agent keeps its sessions, as the environment, or the user's settings, say. Links on the way are
+    followed, because their owner made them."""
+    if location is None:
+        return []
+    named = config.agent_folders() if location.is_named_by_user else ()
+    folders = named or folders_of(location, os.environ, Path.home())
     return list(dict.fromkeys(Path(os.path.realpath(folder)) for folder in folders))
 
 

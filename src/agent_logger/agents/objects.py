@@ -101,6 +101,17 @@ def time_of(text: Any) -> datetime | None:
     return in_utc(time)
 
 
+def local_time_of(text: Any) -> datetime | None:
+    """Read an ISO 8601 time. One without a zone is of the machine that wrote it, which was most likely this one."""
+    if type(text) is not str:
+        return None
+    try:
+        time = datetime.fromisoformat(text)
+        return in_utc(time if time.tzinfo else time.astimezone())
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
 def time_of_ms(since_1970: Any) -> datetime | None:
     if type(since_1970) is not int and type(since_1970) is not float:
         return None

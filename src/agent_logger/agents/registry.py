@@ -16,10 +16,12 @@ from agent_logger.agents import (
     droid,
     gemini_cli,
     goose,
+    gptme,
     grok_build,
     hermes,
     kilo,
     kimi_code,
+    mini_swe_agent,
     omp,
     opencode,
     openhands,
@@ -39,6 +41,7 @@ AGENTS: tuple[Agent, ...] = (
     opencode.AGENT,
     kilo.AGENT,
     goose.AGENT,
+    gptme.AGENT,
     qwen_code.AGENT,
     pi.AGENT,
     copilot_cli.AGENT,
@@ -50,6 +53,7 @@ AGENTS: tuple[Agent, ...] = (
     droid.AGENT,
     hermes.AGENT,
     openhands.AGENT,
+    mini_swe_agent.AGENT,
 )
 
 _LOG_NAME = re.compile(r"\d{8}([_-])\d{6}\1")  # the form of our own logs' names
@@ -117,7 +121,9 @@ def child_setups() -> "Iterator[tuple[Agent, ChildSetup]]":
 def resume_command(name: str | None, session: str) -> list[str] | None:
     """Return the command that resumes a session; None for an agent that cannot, or that gave the session no name."""
     agent = agent_called(name)
-    if agent is None or agent.run is None or (_LOG_NAME.match(session) and not _is_id_of(agent, session)):
+    if agent is None or agent.run is None or not agent.run.resume_option:
+        return None
+    if _LOG_NAME.match(session) and not _is_id_of(agent, session):
         return None
     return [agent.run.executable, *agent.run.resume_option.split(), session]
 

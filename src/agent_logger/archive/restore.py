@@ -116,7 +116,7 @@ def plan(home: Path, session: Archived, to: Path | None = None) -> Plan:
         return _plan_of_documents(home, session, agent, agent.imports, to)
     roots = agent_folders(agent.location)
     origin = session.folder.origin
-    root = origin if origin in roots else roots[0]
+    root = origin if origin in roots or agent.location.is_named_by_user else roots[0]
     copies = _copies_of(session, agent.location)
     return Plan(
         session, [_step(copy.target, root, copy.parts, partial(foreign.chunks, copy.target)) for copy in copies]

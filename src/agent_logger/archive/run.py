@@ -2,8 +2,10 @@
 
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
+from agent_logger.agents.base import Agent, AgentLocation
 from agent_logger.agents.folders import agent_files, agent_folders
 from agent_logger.agents.locations import kept_files
 from agent_logger.agents.registry import located
@@ -19,6 +21,7 @@ from agent_logger.archive.layout import (
 )
 from agent_logger.errors import SourceError
 from agent_logger.files.parts import part_of
+from agent_logger.files.sources import StampCache
 from agent_logger.journal.seal import seal
 
 MAKING_SECONDS = 86_400.0  # after which no process is making that copy any more
@@ -29,7 +32,7 @@ def archive_all(home: Path, quiet_seconds: float = 0.0) -> ArchiveReport:
     report = ArchiveReport()
     for agent, location in located():
         for origin in agent_folders(location):
-            keep_files(home, folder_of(home, agent.name, origin), kept_files(location, origin), report)
+            keep_files(home, folder_of(home, agent.name, origin), _session_files(agent, location, origin), report)
         for path in agent_files(agent) if location.is_database else ():
             with report.trying(path):
                 if not 0 <= time.time() - modified_ns(path) / 1e9 < quiet_seconds:
@@ -37,6 +40,16 @@ def archive_all(home: Path, quiet_seconds: float = 0.0) -> ArchiveReport:
                     prepare(folder)
                     report.add(copy_database(agent, path, folder.target((path.name,))))
     return report
+
+
+def _session_files(agent: Agent, location: AgentLocation, origin: Path) -> Iterator[tuple[str, ...]]:
+    """Yield the files of sessions below a folder, as paths from that folder. A folder that the user names has other
+    files, too."""
+    if not location.is_named_by_user:
+        yield from kept_files(location, origin)
+        return
+    for source in agent.discover([origin], StampCache()):
+        yield Path(source.path).relative_to(origin).parts
 
 
 def seal_archive(home: Path, after_seconds: float | None, report: ArchiveReport) -> None:

@@ -40,7 +40,8 @@ def seal(database: sqlite3.Connection, home: Path, after_seconds: float | None, 
 def _folders(home: Path) -> Iterator[Path]:
     """Yield the folders of logs, except agents' own, where a storage may have been put: the agents must find its files
     unchanged."""
-    theirs = [folder for _, location in located() for folder in agent_folders(location)]
+    agents = [location for _, location in located() if not location.is_named_by_user]  # a project has our logs, too
+    theirs = [folder for location in agents for folder in agent_folders(location)]
     for folder in folders_of_logs(home):
         real = folder.resolve()
         if folder.is_symlink():  # the target of a link need not be ours

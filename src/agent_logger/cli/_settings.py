@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
-from agent_logger.config import SETTINGS, FolderSetting, Setting, SettingKind, SettingList, Written, load
+from agent_logger.config import SETTINGS, FolderSetting, Setting, SettingKind, SettingList, Written, in_use, load
 
 R = TypeVar("R")
 
@@ -23,7 +23,9 @@ def settings_options(*names: str, **otherwise: str) -> Callable[[Callable[..., R
         @wraps(command)
         def with_settings(*args: Any, config_file: str | None, **rest: Any) -> R:
             flags = {setting.name: rest.pop(setting.name) for setting in settings}
-            return command(*args, settings=load(flags, config_file), **rest)
+            settings_in_use = load(flags, config_file)
+            with in_use(settings_in_use):
+                return command(*args, settings=settings_in_use, **rest)
 
         return _with_flags(with_settings, settings, otherwise)
 

@@ -48,6 +48,8 @@ def _page(settings: config.Configuration, options: list[str]) -> subprocess.Pope
     variables = {"AGENT_LOGGER_HOME": str(settings.home), "AGENT_LOGGER_LOG_DIR": str(settings.log_dir)}
     if not settings.is_default("sessions_dir"):
         variables["AGENT_LOGGER_SESSIONS_DIR"] = str(settings.sessions_dir)
+    if settings.agent_folders:
+        variables["AGENT_LOGGER_AGENT_FOLDERS"] = ",".join(map(str, settings.agent_folders))
     return attended("view", *options, *chosen, environment=config.child_environment(**variables))
 
 

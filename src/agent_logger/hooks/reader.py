@@ -58,7 +58,9 @@ def agent_of(events: Iterable[HookEvent]) -> str | None:
     """The agent that called these hooks: the one whose folder holds the transcript."""
     paths = {event.input.transcript_path for event in events if event.input.transcript_path}
     for agent, location in located():
-        if any(Path(path).is_relative_to(folder) for path in paths for folder in agent_folders(location)):
+        if not location.is_named_by_user and any(
+            Path(path).is_relative_to(folder) for path in paths for folder in agent_folders(location)
+        ):
             return agent.name
     return None
 

@@ -460,10 +460,11 @@ def paths_in(tool_input: Any) -> list[str]:
 TOOL_KINDS: Mapping[ToolKind, frozenset[str]] = {
     "read": frozenset({"read", "read_file", "read_many_files", "view", "view_file", "view_image", "notebookread"})
     | {"read_files"},
-    "write": frozenset({"write", "write_file", "write_to_file", "create", "create_file"}),
+    "write": frozenset({"write", "write_file", "write_to_file", "create", "create_file", "save", "append"}),
     "edit": frozenset(
         {"edit", "edit_file", "multiedit", "notebookedit", "apply_patch", "replace", "patch", "str_replace"}
         | {"str_replace_editor", "str_replace_based_edit_tool", "search_replace", "applypatch", "file_editor"}
+        | {"patch_many", "morph", "hashline_edit"}
     ),
     "shell": frozenset(
         {
@@ -488,6 +489,7 @@ TOOL_KINDS: Mapping[ToolKind, frozenset[str]] = {
             "read_background_output",
         }
         | {"read_bash", "write_bash", "stop_bash", "list_bash", "checkbackgroundjob"}
+        | {"ipython", "tmux"}
         | {"powershell", "read_powershell", "write_powershell", "stop_powershell", "list_powershell"}
         | {"terminal", "read_terminal", "close_terminal", "process", "execute_code", "exec"}
     ),
@@ -505,7 +507,7 @@ TOOL_KINDS: Mapping[ToolKind, frozenset[str]] = {
             "grep_search",
         }
         | {"websearch", "web_search", "google_web_search", "codesearch", "toolsearch"}
-        | {"search_codebase", "search_files", "session_search", "x_search", "memory_search"}
+        | {"search_codebase", "search_files", "session_search", "x_search", "memory_search", "chats", "rag"}
     ),
     "fetch": frozenset({"webfetch", "web_fetch", "fetch", "fetchurl", "web_extract"}),
     "agent": frozenset(

@@ -5,8 +5,8 @@ A document that is cut or has lost a part is read message by message, and what c
 
 import json
 import re
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -22,13 +22,22 @@ _decode_messages = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _read_value = json.JSONDecoder().raw_decode
 _MESSAGES = re.compile(r'"messages"\s*:\s*\[')
 _SEPARATOR = re.compile(r"[\s,]*")
-_MESSAGE = re.compile(r'\{\s*"id"\s*:\s*"')
 _AFTER = re.compile(r"\s*(,|\}\s*\Z)")
 
 Entries = Iterable[JsonEntry | Damage]
 
 
-def entries_of(data: bytes) -> Iterator[JsonEntry | Damage]:
+class MessageForm(NamedTuple):
+    """How a message is found behind a damaged one."""
+
+    beginning: re.Pattern[str]
+    fits: Callable[[Json], bool]
+
+
+CLINE = MessageForm(re.compile(r'\{\s*"id"\s*:\s*"'), lambda value: value.get("role") in ("user", "assistant"))
+
+
+def entries_of(data: bytes, form: MessageForm = CLINE) -> Iterator[JsonEntry | Damage]:
     """Yield the object without its messages, then each message, with what could not be read in its place. The value of
     an entry is `None` if it is nested too deeply."""
     try:
@@ -37,21 +46,21 @@ def entries_of(data: bytes) -> Iterator[JsonEntry | Damage]:
         head = {name: decoded(value, bytes(value)) for name, value in fields.items()}
         values = [(raw, decoded(raw, raw)) for raw in map(bytes, messages)]
     except REFUSED:
-        yield from _salvaged(data)
+        yield from _salvaged(data, form)
         return
     yield JsonEntry(1, 0, head, b"")
     for number, (raw, value) in enumerate(values, 1):
         yield JsonEntry(number, 0, value, raw)
 
 
-def _salvaged(data: bytes) -> Iterator[JsonEntry | Damage]:
+def _salvaged(data: bytes, form: MessageForm) -> Iterator[JsonEntry | Damage]:
     text = data.decode("utf-8", "replace")
     list_start = _MESSAGES.search(text)
     start = list_start.end() if list_start else 0
     head = _object(text[: list_start.start()] + '"messages":[]}') if list_start else None
     if head is None:
         yield Damage(1, 0, start or len(text), "the beginning of the document cannot be read")
-    walk = _Walk(text, start)
+    walk = _Walk(text, start, form)
     messages = list(walk)
     yield JsonEntry(1, 0, {**(head or {}), **walk.tail}, b"")
     yield from messages
@@ -60,8 +69,9 @@ def _salvaged(data: bytes) -> Iterator[JsonEntry | Damage]:
 class _Walk:
     """A walk from message to message. `tail` has the fields after the last one."""
 
-    def __init__(self, text: str, start: int) -> None:
+    def __init__(self, text: str, start: int, form: MessageForm) -> None:
         self.tail: Json = {}
+        self._form = form
         self._text, self._at, self._number = text, start, 0
         self._tries = MOST_TRIES
 
@@ -106,12 +116,12 @@ class _Walk:
         return (_storable(value), end) if type(value) is dict else (None, at)
 
     def _next_message(self, start: int) -> int:
-        for start_match in _MESSAGE.finditer(self._text, start):
+        for start_match in self._form.beginning.finditer(self._text, start):
             self._tries -= 1
             if self._tries < 0:
                 break
             value, _ = self._value(start_match.start())
-            if value is not None and value.get("role") in ("user", "assistant"):
+            if value is not None and self._form.fits(value):
                 return start_match.start()
         return len(self._text)
 

@@ -62,20 +62,25 @@ def open_session(source: Source) -> SourceFiles:
 
 
 def _file(folder: Path, name: str) -> File:
-    return File(name, _Entries(folder / name))
+    return document_file(folder, name, document.CLINE)
+
+
+def document_file(folder: Path, name: str, form: document.MessageForm) -> File:
+    """Return a document of messages for a reader."""
+    return File(name, _Entries(folder / name, form))
 
 
 class _Entries:
     """The entries of a document, read again each time they are iterated over."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, form: document.MessageForm) -> None:
+        self._path, self._form = path, form
 
     def __iter__(self) -> Iterator[JsonEntry | Damage]:
         size = os.stat(foreign.existing(self._path) or self._path).st_size
         if size > MOST_DOCUMENT_BYTES:
             raise SourceError(f"{self._path}: larger than {MOST_DOCUMENT_BYTES >> 20} MB")
-        yield from document.entries_of(b"".join(chain(foreign.chunks(self._path))))
+        yield from document.entries_of(b"".join(chain(foreign.chunks(self._path))), self._form)
 
 
 def begins_session(first: bytes) -> bool:

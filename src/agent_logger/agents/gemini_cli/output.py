@@ -80,7 +80,9 @@ class _Line(msgspec.Struct, frozen=True):
 class GeminiOutput:
     @staticmethod
     def recognises(first: dict[str, Any]) -> bool:
-        return first.get("type") in ("init", "message") or ("type" not in first and "stats" in first)
+        if first.get("type") == "message":
+            return str(first.get("timestamp", "Z")).endswith("Z")  # gptme's messages have local times
+        return first.get("type") == "init" or ("type" not in first and "stats" in first)
 
     def __init__(self) -> None:
         self._text = ""

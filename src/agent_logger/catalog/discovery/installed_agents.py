@@ -31,10 +31,13 @@ def _installed(agent: Agent) -> InstalledAgent | None:
     folders = [folder for folder in agent_folders(agent.location) if folder.is_dir()]
     if not folders and not named_files(agent.location, agent_folders(agent.location)):
         return None
+    sessions = {source.name for source in sessions_of(agent, StampCache())}
+    if agent.location.is_named_by_user and not sessions:
+        return None
     return InstalledAgent(
         agent=agent.name,
         folders=[str(folder) for folder in folders],
-        sessions=len({source.name for source in sessions_of(agent, StampCache())}),
+        sessions=len(sessions),
         tokens_per=agent.counts_per,
         response_ids=agent.response_ids,
     )

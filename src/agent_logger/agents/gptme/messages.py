@@ -1,0 +1,170 @@
+"""The messages of gptme's files. Tool calls are in their texts: `@shell(call_1): {"command": "ls"}`, or a block of code
+with the tool's name."""
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from agent_logger.agents.objects import local_time_of, objects_of
+from agent_logger.agents.source_files import File
+from agent_logger.model.session import Block, Usage
+from agent_logger.providers.blocks import base
+from agent_logger.providers.json_values import Json
+from agent_logger.providers.lenient import REFUSED, fitting
+from agent_logger.providers.token_counts import TokenCounts
+
+CONVERSATION, CONFIG, META = "conversation.jsonl", "config.toml", "subagent-meta.json"
+
+# The names of blocks of code that are tool calls.
+TOOLS = frozenset(
+    {"append", "choice", "clarify", "complete", "computer", "elicit", "form", "gh", "hashline_edit", "ipython", "mcp"}
+    | {"memory", "morph", "patch", "patch_many", "progress", "py", "python", "read", "request_tool_change", "restart"}
+    | {"save", "shell", "sh", "bash", "subagent", "tmux", "todo", "todoread", "todowrite", "vent", "watch", "browser"}
+    | {"chats", "rag", "screenshot", "vision", "gptme"}
+)
+# The names under which gptme itself counts the time of such a call.
+_SAME = {"py": "ipython", "python": "ipython", "sh": "shell", "bash": "shell"}
+
+_CALL = re.compile(r"^@([^\r\n(]+?)\(([\w\-:.]+)\):\s*(?=\{)", re.MULTILINE)
+_FENCE = re.compile(r"^(`{3,})([^\n`]*)\n(.*?)^\1[ \t]*$", re.MULTILINE | re.DOTALL)
+_XML = re.compile(r"<tool-use>\s*<(\w+)([^>]*)>(.*?)</\1>\s*</tool-use>", re.DOTALL)
+_THOUGHT = re.compile(r"\A\s*<(think|thinking)>\n?(.*?)\n?</\1>\n*", re.DOTALL)
+_RETURN_CODE = re.compile(r"^Return code: (-?\d+)$", re.MULTILINE)
+_SIGNS_OF_FAILURE = ("Error during execution:", "Error: ", "Error executing ")
+_UNREAD = re.compile(rb"\s*")  # lines that are skipped
+_decoder = msgspec.json.Decoder()
+
+
+class GptmeTimings(msgspec.Struct, gc=False):
+    tools: dict[str, Any] | None = msgspec.field(name="tool_ms_by_name", default=None)
+
+
+class GptmeMetadata(msgspec.Struct, gc=False):
+    model: str | None = None  # with the provider in front
+    served_model: str | None = None  # as the provider calls it
+    tool: str | None = None  # which has this result
+    error: bool = False
+    timings: GptmeTimings | None = None
+
+
+class GptmeMessage(msgspec.Struct, gc=False):
+    role: str = ""
+    content: str = ""
+    timestamp: Any = None  # local, without a zone
+    call_id: str | None = None
+    hide: bool = False
+    metadata: Any = None
+
+    @property
+    def at(self) -> datetime | None:
+        return local_time_of(self.timestamp)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What is the same in all copies: a compaction changes the content, and keeps the time."""
+        return self.role, str(self.timestamp or self.content)
+
+    @property
+    def about(self) -> GptmeMetadata:
+        return fitting(GptmeMetadata, self.metadata if type(self.metadata) is dict else {})
+
+    def usage(self) -> Usage | None:
+        """Return the tokens; None if they were not counted. Older versions have no object for them."""
+        metadata: Json = self.metadata if type(self.metadata) is dict else {}
+        counts = TokenCounts(metadata.get("usage", metadata))
+        if not counts.has("input_tokens", "output_tokens"):
+            return None
+        read, written = counts("cache_read_tokens"), counts("cache_creation_tokens")
+        return counts.usage(counts("input_tokens"), counts("output_tokens"), read, written)
+
+
+class SubAgentMeta(msgspec.Struct, gc=False):
+    """`subagent-meta.json`."""
+
+    agent_id: str | None = None
+    prompt: str | None = None
+    workdir: str | None = None
+    parent_logdir: str | None = None
+
+    @property
+    def parent(self) -> str:
+        """The name of the conversation that started the sub-agent."""
+        return (self.parent_logdir or "").replace("\\", "/").rstrip("/").rpartition("/")[2]
+
+
+def messages_of(file: File) -> Iterator[GptmeMessage]:
+    for value in objects_of(file, _UNREAD):
+        if type(value.get("role")) is str and type(value.get("content")) is str:
+            yield fitting(GptmeMessage, value)
+
+
+# ---------------------------------------------------------------- what a model said
+
+
+def blocks_of(message: GptmeMessage) -> list[Block]:
+    """Return the thoughts, the texts and the tool calls of an answer. A call in a block of code stays in the text, too,
+    because the model wrote it as such."""
+    text, blocks = message.content, []
+    if thought := _THOUGHT.match(text):
+        blocks.append(base.thinking(thought[2]))
+        text = text[thought.end() :]
+    end = 0
+    fences = [match.span() for match in _FENCE.finditer(text)]
+    for match in _CALL.finditer(text):
+        if match.start() < end or any(start <= match.start() < stop for start, stop in fences):
+            continue
+        given, after = _object_at(text, match.end())
+        if words := text[end : match.start()].strip():
+            blocks.append(base.text(words))
+        blocks.append(base.use(match[2], match[1], given))
+        end = after
+    if words := text[end:].strip():
+        blocks.append(base.text(words))
+    if any(block.kind == "tool_use" for block in blocks):
+        return blocks
+    return blocks + [base.use(f"{message.timestamp}#{at}", *call) for at, call in enumerate(_written_calls(message))]
+
+
+def _object_at(text: str, start: int) -> tuple[Any, int]:
+    """Return the JSON object that begins here, and where it ends; of one that is cut, or is not JSON, its text."""
+    end = _end_of_object(text, start)
+    try:
+        return _decoder.decode(text[start:end]), end
+    except REFUSED:
+        return text[start:end], end
+
+
+_BRACE_OR_STRING = re.compile(r'"(?:[^"\\]|\\.)*"|[{}]', re.DOTALL)
+
+
+def _end_of_object(text: str, start: int) -> int:
+    depth = 0
+    for match in _BRACE_OR_STRING.finditer(text, start):
+        depth += {"{": 1, "}": -1}.get(match[0], 0)
+        if depth == 0:
+            return match.end()
+    return len(text)
+
+
+def _written_calls(message: GptmeMessage) -> Iterator[tuple[str, Any]]:
+    """Yield the calls that are blocks of code, or XML, each as name and input. gptme says which tools it ran; in older
+    files, every block with a tool's name counts."""
+    timings = message.about.timings
+    ran = set(timings.tools) if timings and timings.tools else None
+    if timings and ran is None:
+        return
+    written = [(match[2].split(), match[3]) for match in _FENCE.finditer(message.content)]
+    written += [([match[1], *match[2].split()], match[3]) for match in _XML.finditer(message.content)]
+    for words, content in written:
+        name = words[0] if words else ""
+        if (name in TOOLS) if ran is None else (_SAME.get(name, name) in ran):
+            yield _SAME.get(name, name), {"arguments": words[1:], "content": content} if words[1:] else content
+
+
+def is_failure(text: str) -> bool:
+    """Whether a tool failed: the result says so in words only."""
+    codes = _RETURN_CODE.findall(text)
+    return bool(codes and codes[-1] != "0") or text.startswith(_SIGNS_OF_FAILURE)

@@ -1,0 +1,264 @@
+"""Turns gptme's conversation into a session, and into its billed responses.
+
+What was undone, or left out by a compaction, is only in other files of the folder: these are read as well.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from msgspec.structs import replace
+
+from agent_logger.agents.conversation import Conversation, OpenTurn
+from agent_logger.agents.gptme.messages import (
+    CONFIG,
+    CONVERSATION,
+    META,
+    GptmeMessage,
+    SubAgentMeta,
+    blocks_of,
+    is_failure,
+    messages_of,
+)
+from agent_logger.agents.objects import object_in
+from agent_logger.agents.source_files import File, SourceFiles
+from agent_logger.model.responses import ModelResponse
+from agent_logger.model.session import AGENT_PREFIX, MAIN, Block, Exchange, Session, SubAgent
+from agent_logger.providers.blocks import base
+from agent_logger.providers.lenient import fitting
+
+AGENT_NAME = "gptme"
+FAMILIES = {"anthropic": "anthropic", "gemini": "gemini"}  # all others have ids like OpenAI's
+INTERRUPTED = "Interrupted by user"
+CUT_BY_USER = "... ^C Interrupted"
+FAILED = "LLM request failed:"
+REMINDER = "<system>"  # begins what gptme itself says in the user's name
+SUB_AGENT_TOOL = "subagent"
+_FOLDER = re.compile(r"^\*\*Working Directory:\*\* (/.+)$", re.MULTILINE)
+_EARLIEST = datetime.min.replace(tzinfo=UTC)
+
+
+def session_of(source: SourceFiles) -> Session:
+    """Read a session. Nothing is raised, whatever is in the files."""
+    main, *agents = _logs(source)
+    for agent in agents:
+        main.conversation.place(agent.conversation.turns())
+    settings = _settings(source.text(f"{main.name}/{CONFIG}"))
+    return Session(
+        id=main.name,
+        agent=AGENT_NAME,
+        title=settings.get("name") or main.conversation.title(),
+        project=_project(main, settings),
+        started=main.conversation.started,
+        ended=main.conversation.ended,
+        exchanges=main.exchanges(),
+        agents=[_sub_agent(agent, main, agents) for agent in agents],
+    )
+
+
+def responses_of(source: SourceFiles) -> Iterator[ModelResponse]:
+    logs = _logs(source)
+    main = logs[0]
+    project = _project(main, _settings(source.text(f"{main.name}/{CONFIG}")))
+    for log in logs:
+        for turn in log.conversation.turns():
+            if turn.is_counted:
+                yield ModelResponse(
+                    family=log.family_of(turn),
+                    model=turn.model,
+                    usage=turn.usage,
+                    at=turn.started,
+                    session=main.name,
+                    project=project,
+                    agent=AGENT_NAME,
+                    thread=turn.thread,
+                    final=turn.complete,
+                )
+
+
+# ---------------------------------------------------------------- the files of a session
+
+
+def _logs(source: SourceFiles) -> "list[_Log]":
+    """Return the main conversation, and those of its sub-agents."""
+    files: dict[str, list[File]] = {_name_of(source.main): [source.main]}
+    for file in source.others:
+        files.setdefault(_name_of(file), []).append(file)
+    metas = {name: _meta(source, name) for name in files}
+    main, *agents = files
+    return [
+        _Log(main, MAIN, files[main], None),
+        *(_Log(name, f"{AGENT_PREFIX}{metas[name].agent_id or name}", files[name], metas[name]) for name in agents),
+    ]
+
+
+def _name_of(file: File) -> str:
+    """Return the session's id, which is the name of its folder; of a file that is elsewhere, its own name."""
+    first, *more = file.name.replace("\\", "/").split("/")
+    return first if more else first.rsplit(".", 1)[0]
+
+
+def _meta(source: SourceFiles, name: str) -> SubAgentMeta:
+    return fitting(SubAgentMeta, object_in((source.text(f"{name}/{META}") or "{}").encode("utf-8", "replace")))
+
+
+def _settings(text: str | None) -> dict[str, str]:
+    """Return the texts of the settings of a conversation."""
+    try:
+        chat = tomllib.loads(text or "").get("chat")
+    except (ValueError, RecursionError):
+        return {}
+    return {name: value for name, value in chat.items() if type(value) is str} if isinstance(chat, dict) else {}
+
+
+def _project(log: "_Log", settings: dict[str, str]) -> str | None:
+    """Return the folder that the model was told; the settings shorten it (`~/project`)."""
+    workspace = settings.get("workspace", "")
+    return log.folder or (workspace if workspace.startswith("/") else None)
+
+
+def _sub_agent(agent: "_Log", main: "_Log", agents: "Iterable[_Log]") -> SubAgent:
+    meta = agent.meta or SubAgentMeta()
+    starter = next((log for log in agents if log.name == meta.parent and log is not agent), main)
+    calls = (
+        block.id
+        for turn in starter.conversation.turns()
+        for block in turn.blocks
+        if block.kind == "tool_use" and _starts(block, meta.agent_id)
+    )
+    return SubAgent(
+        thread=agent.thread,
+        parent_thread=starter.thread,
+        tool_use_id=next(calls, None),
+        kind=SUB_AGENT_TOOL,
+        description=meta.agent_id,
+    )
+
+
+def _starts(block: Block, agent: str | None) -> bool:
+    """Whether a tool call starts this sub-agent: its code calls a function with the sub-agent's name."""
+    written = repr(block.input)
+    return bool(agent) and SUB_AGENT_TOOL in f"{block.name} {written}" and f"{agent}" in written
+
+
+# ---------------------------------------------------------------- one conversation
+
+
+@dataclass(slots=True)
+class _GptmeTurn(OpenTurn):
+    provider: str = ""
+    calls: list[str] = field(default_factory=list)  # ids of calls without a result
+
+
+class _Log:
+    """The messages of one conversation, in order."""
+
+    def __init__(self, name: str, thread: str, files: list[File], meta: SubAgentMeta | None) -> None:
+        self.name, self.thread, self.meta = name, thread, meta
+        self.conversation = Conversation()
+        self.folder: str | None = meta.workdir if meta else None  # that the model was told
+        self._left: set[int] = set()  # places of exchanges that were undone
+        for message, is_left in _messages(files):
+            self._take(message, is_left=is_left)
+
+    def exchanges(self) -> list[Exchange]:
+        exchanges = self.conversation.as_exchanges()
+        return [replace(exchange, left=exchange.number - 1 in self._left) for exchange in exchanges]
+
+    def family_of(self, turn: OpenTurn) -> str:
+        provider = turn.provider if isinstance(turn, _GptmeTurn) else ""
+        return FAMILIES.get(provider, "openai")
+
+    def _take(self, message: GptmeMessage, *, is_left: bool) -> None:
+        match message.role:
+            case "assistant":
+                self._answer(message)
+            case "user" if not (message.hide or message.content.startswith(REMINDER)):
+                self.conversation.ask(message.content, message.at)
+                if is_left:
+                    self._left.add(len(self.conversation.exchanges) - 1)
+            case "system":
+                self._system(message)
+
+    def _answer(self, message: GptmeMessage) -> None:
+        about, usage = message.about, message.usage()
+        provider, _, model = (about.model or "").partition("/")
+        turn = _GptmeTurn(thread=self.thread, model=about.served_model or model or provider or None, provider=provider)
+        turn.complete = not message.content.endswith(CUT_BY_USER)
+        turn.count(usage, None)  # whatever was not counted was billed, too
+        turn.see(message.at)
+        self.conversation.add(turn)
+        self.conversation.current().end_reason = None  # an error before it was overcome
+        for block in blocks_of(message):
+            self.conversation.put(turn, block, message.at)
+            if block.kind == "tool_use" and block.id:
+                turn.calls.append(block.id)
+        self.conversation.see(message.at)
+
+    def _system(self, message: GptmeMessage) -> None:
+        """Take the result of a tool, an error, or what the model is told."""
+        about, exchanges = message.about, self.conversation.exchanges
+        if about.error or message.content.startswith(FAILED):
+            self.conversation.end("failed", message.at)
+        elif message.content == INTERRUPTED:
+            self.conversation.end("cut", message.at)
+        elif self.folder is None and (match := _FOLDER.search(message.content)):
+            self.folder = match[1]
+        elif exchanges and not message.hide:
+            self._result(message)
+
+    def _result(self, message: GptmeMessage) -> None:
+        """Add a tool's result. A tool may have several messages, which have the call's id. In files without ids, the
+        message after a call is its result."""
+        turns = self.conversation.exchanges[-1].turns
+        last = turns[-1] if turns and isinstance(turns[-1], _GptmeTurn) else None
+        call = message.call_id
+        if call is None and isinstance(last, _GptmeTurn) and last.calls and "#" in last.calls[0]:
+            call = last.calls[0]
+        if call is None:
+            return
+        if isinstance(last, _GptmeTurn):
+            if call in self.conversation.answered and _add_to_result(last, call, message.content):
+                return
+            last.calls = [other for other in last.calls if other != call]
+        result = base.result(call, message.content, name=message.about.tool, is_error=is_failure(message.content))
+        self.conversation.result(result, message.at)
+
+
+def _add_to_result(turn: OpenTurn, call: str, text: str) -> bool:
+    for at, block in enumerate(turn.blocks):
+        if block.kind == "tool_result" and block.id == call:
+            failed = block.is_error or is_failure(text)
+            turn.blocks[at] = replace(block, text=f"{block.text}\n\n{text}", is_error=failed)
+            return True
+    return False
+
+
+def _messages(files: list[File]) -> list[tuple[GptmeMessage, bool]]:
+    """Return the messages of a conversation, each with whether it was undone. Other branches repeat those that they
+    share with it."""
+    main = next((file for file in files if file.name.endswith(CONVERSATION)), files[0])
+    messages = [(message, False) for message in messages_of(main)]
+    if len(files) == 1:
+        return messages
+    keys, count = {message.key for message, _ in messages}, len(messages)
+    for file in files:
+        is_branch = "/branches/" in file.name.replace("\\", "/")
+        for message in messages_of(file) if file is not main else ():
+            if message.key not in keys:
+                keys.add(message.key)
+                messages.append((message, is_branch))
+    return messages if len(messages) == count else _in_order(messages)
+
+
+def _in_order(messages: list[tuple[GptmeMessage, bool]]) -> list[tuple[GptmeMessage, bool]]:
+    """Sort by time. A message without a time stays behind the one before it."""
+    latest: Any = _EARLIEST
+    times = []
+    for message, _ in messages:
+        latest = message.at or latest
+        times.append(latest)
+    return [messages[at] for at in sorted(range(len(messages)), key=times.__getitem__)]
