@@ -33,6 +33,7 @@ WRITTEN = {"output", "output_tokens", "completion_tokens", "candidatesTokenCount
 DIFFERENT = {
     "claude-cli/2.1.325/odd_cwds": "two of its sessions left no file",
     "claude-cli/2.1.4/resume_chain": "sessions share some of their warm-ups",
+    "openhands/1.16.0/failures": "a process that was killed had not saved the tokens of its last response",
     "pi/0.74.2/failures": "of answers that were cut, the server counts more output than came",
 }
 
@@ -72,10 +73,11 @@ class Recording(NamedTuple):
         """What its files may hold: the main conversation, with or without each other kind of call, and what came of
         answers that were cut."""
         manifest = json.loads((self.folder / "manifest.json").read_bytes())
-        kinds = _sums_of_kinds(manifest.get("truth_usage_of_complete_responses") or {})
+        calls = manifest.get("requests") or manifest.get("responses") or []
+        truth = manifest.get("truth_usage_of_complete_responses")
+        kinds = _sums_of_kinds(truth) if truth else _sums_of_calls(calls)
         kinds.pop("all", None)
         main = kinds.pop("main", Tokens())
-        calls = manifest.get("requests") or manifest.get("responses") or []
         cut = [counted(call.get("usage")) for call in calls if call.get("complete") is False and call.get("usage")]
         return {sum(some, main) for some in _subsets([*kinds.values(), *cut])}
 
@@ -87,6 +89,16 @@ def _sums_of_kinds(truth: dict[str, Any]) -> dict[str, Tokens]:
         is_session = any(isinstance(value, dict) for value in counts.values())
         for kind, usage in counts.items() if is_session else [(name, counts)]:
             sums[kind] = sums.get(kind, Tokens()) + counted(usage)
+    return sums
+
+
+def _sums_of_calls(calls: list[dict[str, Any]]) -> dict[str, Tokens]:
+    """The sums of the calls that were answered whole, by kind, for a manifest without sums."""
+    sums: dict[str, Tokens] = {}
+    for call in calls:
+        if call.get("complete"):
+            kind = call.get("kind") or "main"
+            sums[kind] = sums.get(kind, Tokens()) + counted(call.get("usage"))
     return sums
 
 
