@@ -200,6 +200,15 @@ def _hermes(folder: Path) -> Iterator[str]:
                 yield f"sessions {source}"
 
 
+def _openclaw(folder: Path) -> Iterator[str]:
+    for path in sorted(folder.glob("*/*.sql")):
+        with closing(sqlite3.connect(":memory:")) as database:
+            database.executescript(path.read_text("utf-8"))
+            for (data,) in database.execute("SELECT event_json FROM transcript_events WHERE event_json IS NOT NULL"):
+                line = json.loads(data)
+                yield " ".join(filter(None, (str(line.get("type")), _role(line))))
+
+
 def _kinds(agent: Agent, folder: Path) -> Iterator[str]:
     if agent.name in _KINDS:
         yield from _KINDS[agent.name](folder)
@@ -224,6 +233,7 @@ _KINDS: dict[str, Callable[[Path], Iterator[str]]] = {
     "goose": _goose,
     "hermes": _hermes,
     "kilo": _opencode,
+    "openclaw": _openclaw,
     "opencode": _opencode,
     "openhands": _openhands,
 }

@@ -87,6 +87,7 @@ SCENARIOS = {
     "goose": "goose/1.52.0/tree",
     "hermes": "hermes/0.19.0/tree",
     "gptme": "gptme/0.35.1/subagent",
+    "openclaw": "openclaw/2026.9.6/nested",
     "kilo": "kilo/7.7.9/tree",
     "mini-swe-agent": "mini-swe-agent/2.4.6/format_errors",
     "opencode": "opencode/1.18.33/agents_fork",
@@ -104,6 +105,7 @@ SCENARIOS = {
 DOCUMENTS = {
     "goose": (("messages", "content_json"), ("messages", "metadata_json")),
     "hermes": (("messages", "tool_calls"), ("sessions", "model_config")),
+    "openclaw": (("transcript_events", "event_json"),),
     "kilo": (("message", "data"), ("part", "data")),
     "opencode": (("message", "data"), ("part", "data")),
 }
@@ -187,7 +189,7 @@ def home_of(agent: str, folder: Path, change: Callable[[bytes], bytes], document
         path = recorded_database(agent, SCENARIOS[agent].partition("/")[2], home)
         with closing(sqlite3.connect(path)) as database, database:
             for table, column in DOCUMENTS[agent]:
-                rows = database.execute(f"SELECT rowid, {column} FROM {table}").fetchall()
+                rows = database.execute(f"SELECT rowid, {column} FROM {table} WHERE {column} IS NOT NULL").fetchall()
                 new = [(json.dumps(document(json.loads(data))), row) for row, data in rows]
                 database.executemany(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", new)
     else:

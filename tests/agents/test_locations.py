@@ -69,6 +69,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("goose", {"XDG_DATA_HOME": "/x", "GOOSE_PATH_ROOT": "/g"}, ["/g/data/sessions"]),
         ("hermes", {}, ["/h/.hermes"]),
         ("hermes", {"HERMES_HOME": "/h/.hermes/profiles/work"}, ["/h/.hermes/profiles/work"]),
+        ("openclaw", {}, ["/h/.openclaw"]),
+        ("openclaw", {"OPENCLAW_STATE_DIR": "/o"}, ["/o"]),
         ("qwen-code", {}, ["/h/.qwen"]),
         ("claude-code", {}, ["/h/.claude", "/h/.config/claude"]),
         ("claude-code", {"CLAUDE_CONFIG_DIR": "/a, /b,,/a"}, ["/a", "/b"]),

@@ -65,7 +65,9 @@ def test_an_unknown_agent_name_has_no_agent() -> None:
     assert agent_called(None) is None
 
 
-@pytest.mark.parametrize("name", ["codex", "gemini-cli", "goose", "hermes", "kilo", "opencode", "qwen-code"])
+@pytest.mark.parametrize(
+    "name", ["codex", "gemini-cli", "goose", "hermes", "kilo", "openclaw", "opencode", "qwen-code"]
+)
 def test_each_agent_reads_an_empty_source(name: str) -> None:
     found = agent_called(name)
     assert found

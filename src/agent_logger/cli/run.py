@@ -264,7 +264,7 @@ class _Run:
 
 
 def _finish(sent: "ProxiedRun", recording: "RunRecording", files: "SessionFiles | None") -> "RequestSummary | None":
-    """Wait for the requests of the run. If nothing else names its session, they do."""
+    """Wait for the requests of the run. If nothing else names its session, the agent's own files do, or else they."""
 
     def has_answers() -> bool:
         return recording.has_answers() or (files is not None and files.has_answers())
@@ -273,8 +273,11 @@ def _finish(sent: "ProxiedRun", recording: "RunRecording", files: "SessionFiles 
         return files.answers_of(session) if files else frozenset()
 
     requests = sent.finish(has_answers=has_answers, answers_of=answers_of)
-    if requests and requests.session and not recording.outcome.session_id:
-        recording.note_session(requests.session)
+    if not recording.outcome.session_id:
+        own = files.own_session(recording.prompts) if files else None
+        if session := own or (requests.session if requests else None):
+            found_by = "prompt" if recording.prompts else "only_file"
+            recording.note_session(session, found_by if own else "requests")
     return requests
 
 

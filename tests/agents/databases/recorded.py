@@ -12,6 +12,7 @@ DATABASES = {
     "kilo": ".local/share/kilo/kilo.db",
     "goose": ".local/share/goose/sessions/sessions.db",
     "hermes": ".hermes/state.db",
+    "openclaw": ".openclaw/agents/main/agent/openclaw-agent.sqlite",
 }
 
 

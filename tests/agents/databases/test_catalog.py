@@ -20,6 +20,7 @@ def leaf_with(data: bytes | bytearray, text: bytes, page: int = 4096) -> int:
         pytest.param("kilo", "7.7.9/tree", b'"type":"step-finish"', 10, id="kilo"),
         pytest.param("goose", "1.52.0/tree", b"toolRequest", 12, id="goose"),
         pytest.param("hermes", "0.19.0/tree", b"Counting.", 2, id="hermes"),
+        pytest.param("openclaw", "2026.9.6/errors", b"toolResult", 4, id="openclaw"),
     ],
 )
 def test_damage_in_a_database_is_counted_and_the_rest_is_read(
@@ -40,7 +41,8 @@ def test_damage_in_a_database_is_counted_and_the_rest_is_read(
 
 
 @pytest.mark.parametrize(
-    ("agent", "scenario"), [("kilo", "7.7.9/tools"), ("goose", "1.52.0/tools"), ("hermes", "0.19.0/tools")]
+    ("agent", "scenario"),
+    [("kilo", "7.7.9/tools"), ("goose", "1.52.0/tools"), ("hermes", "0.19.0/tools"), ("openclaw", "2026.9.6/tools")],
 )
 def test_a_whole_database_has_no_damage(home: Path, agent: str, scenario: str) -> None:
     recorded_database(agent, scenario, home)

@@ -50,7 +50,8 @@ class SessionTables(Protocol):
         """Return the session that started this one, itself or through others; None if none did."""
 
     def rows(self, database: ForeignDatabase, session: str, /) -> Iterator[Row]:
-        """Yield the rows of one session, in the order in which its reader needs them."""
+        """Yield the rows of one session, in the order in which its reader needs them. `damage` in a row says what in it
+        cannot be read."""
 
 
 def root_among(parents: Mapping[str, str | None], session: str) -> str | None:
@@ -183,6 +184,8 @@ class _Entries:
         rows, damage = self._read
         for number, row in enumerate(rows, 1):
             yield JsonEntry(number, 0, row, b"")
+            if reason := row.get("damage"):
+                yield Damage(number, 0, 0, f"{self._path}: {reason}")
         for number, reason in enumerate(damage, len(rows) + 1):
             yield Damage(number, 0, 0, f"{self._path}: {reason}")
 

@@ -37,7 +37,9 @@ class PiMessage(msgspec.Struct, gc=False):
     tool_call: str | None = msgspec.field(name="toolCallId", default=None)  # fields of a result: this and the rest
     tool: str | None = msgspec.field(name="toolName", default=None)
     is_error: Any = msgspec.field(name="isError", default=False)
+    details: Any = None
     custom_type: str | None = msgspec.field(name="customType", default=None)
+    is_hidden: Any = msgspec.field(name="excludeFromContext", default=False)  # from the model
 
     @property
     def began(self) -> datetime | None:
@@ -108,11 +110,13 @@ def _tool_use(part: Json) -> Block:
 
 
 def result_of(message: PiMessage) -> Block:
+    """Return the result of a tool. A command that fails is a success of OpenClaw's tool."""
+    exit_code = fields_of(message.details).get("exitCode")
     return base.result(
         vendors_id(message.tool_call),
         message.content if isinstance(message.content, str | list) else None,
         name=message.tool,
-        is_error=message.is_error is True,
+        is_error=message.is_error is True or exit_code not in (None, 0),
     )
 
 

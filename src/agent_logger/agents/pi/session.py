@@ -120,6 +120,12 @@ def parent_of(source: SourceFiles) -> str | None:
     return _parent(header) if header and header.type == "session" else None
 
 
+def first_prompt(file: File) -> str | None:
+    """Return the first input in a file."""
+    messages = (line.message for line in lines_of(file) if line.message and line.message.role == "user")
+    return next((joined_text(message.content) for message in messages), None)
+
+
 def _parent(header: PiLine) -> str | None:
     """Return the parent, which is named by the path of its file."""
     path = header.parent_session
@@ -255,7 +261,7 @@ class _SessionFile:
             case "toolResult":
                 self.conversation.result(result_of(message), message.began or line.at)
                 self._add_side_turn(message.usage, None, None, line.at)
-            case "custom" | "hookMessage":
+            case "custom" | "hookMessage" if message.is_hidden is not True:
                 self._inject(message.custom_type, message.content, line.at)
 
     def _answer(self, message: PiMessage, line: PiLine) -> None:

@@ -89,9 +89,9 @@ class RunRecording:
         """Record another fact about the run, given as the JSON of a message."""
         self._message(sdk.read(line))
 
-    def note_session(self, session_id: str) -> None:
-        """Record which session the requests of the run belong to."""
-        fact = {"type": "system", "subtype": "session_requests", "session_id": session_id, "matched_by": "requests"}
+    def note_session(self, session_id: str, matched_by: str) -> None:
+        """Record which session the run belongs to, and how that is known."""
+        fact = {"type": "system", "subtype": "session_requests", "session_id": session_id, "matched_by": matched_by}
         self.note(encode(fact))
 
     def ended(self, exited: Exit | None) -> list[Event]:

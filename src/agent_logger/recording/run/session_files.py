@@ -5,6 +5,7 @@ session open; it is most likely of this run if it has its prompt, and no other r
 """
 
 import os
+from collections.abc import Sequence
 from contextlib import nullcontext
 from glob import escape
 from pathlib import Path
@@ -20,12 +21,13 @@ from agent_logger.agents.locations import main_files
 from agent_logger.agents.running import running_sessions
 from agent_logger.clock import CLOCK
 from agent_logger.errors import AgentLoggerError
+from agent_logger.files.sources import Source, StampCache
 from agent_logger.home.layout import safe_name
 from agent_logger.protocols.json_text import encode
 from agent_logger.recording.run.recording import RunRecording
 
 if TYPE_CHECKING:
-    from agent_logger.model.session import Turn
+    from agent_logger.model.session import Exchange, Turn
 
 Stamp = tuple[int, int, int]
 
@@ -59,6 +61,26 @@ class SessionFiles:
                 if path in files:
                     fact |= {"session_id": path.stem, "matched_by": reason}
                 recording.note(encode(fact))
+
+    def own_session(self, prompts: list[str]) -> str | None:
+        """Return the session that the run worked on, for an agent that does not name it on the wire: the only one that
+        changed meanwhile, and has the prompt."""
+        agent = self._agent
+        if agent.names_sessions_on_wire or agent.reader is None:
+            return None
+        sources = agent.discover(agent_folders(agent.location), StampCache())
+        changed = [source for source in sources if source.modified >= self._since]
+        names = {source.name for source in changed if not prompts or self._was_asked(source, prompts)}
+        return names.pop() if len(names) == 1 else None
+
+    def _was_asked(self, source: Source, prompts: list[str]) -> bool:
+        """Whether the session got one of the prompts in the time of the run."""
+        try:
+            exchanges = self._agent.session_of(self._agent.open_session(source)).exchanges
+        except (AgentLoggerError, OSError):
+            return False
+        recent = [exchange for exchange in exchanges if exchange.ended and exchange.ended.timestamp() >= self._since]
+        return bool(_inputs(recent).intersection(prompt.strip() for prompt in prompts))
 
     def has_answers(self) -> bool:
         """Whether a changed file has an answer of a model from the time of the run."""
@@ -128,5 +150,8 @@ def _has_prompt(path: Path, prompts: list[str]) -> bool:
         exchanges = read_session(path).exchanges
     except (AgentLoggerError, OSError):
         return False
-    inputs = {exchange.user_input.strip() for exchange in exchanges if exchange.user_input}
-    return any(prompt.strip() in inputs for prompt in prompts)
+    return bool(_inputs(exchanges).intersection(prompt.strip() for prompt in prompts))
+
+
+def _inputs(exchanges: "Sequence[Exchange]") -> set[str]:
+    return {exchange.user_input.strip() for exchange in exchanges if exchange.user_input}
