@@ -317,6 +317,30 @@ def test_calls_in_xml_are_tool_calls() -> None:
     assert (call.name, call.input, call.is_error) == ("shell", "\nls -1\n", True)
 
 
+@pytest.mark.parametrize(
+    ("result", "failed"),
+    [
+        ("Ran command: `false`\n\nNo output\n\nReturn code: 1\n", True),
+        ("Ran command: `./check`\n\n```stdout\nfirst\nReturn code: 1\n```\n\n", False),
+        ("Tool 'read' is not available for execution. Add --tools +read to enable it.", True),
+        ("Error executing tool 'save': [Errno 13] Permission denied: '/a'", True),
+        ("Error during execution: no patch", True),
+        ("Error parsing patches: no path", True),
+        ("Error: No patch provided by the assistant", True),
+        ("Command timed out (after 5s): `sleep 9`\n\nNo output before timeout\n", True),
+        ("File not found: /a", True),
+        ("Append aborted: Content contains placeholder lines", True),
+        ("Atomic patch aborted: no patches were provided.", True),
+        ("Errors are listed in `log.txt`.", False),
+        ("Saved to `a.txt`", False),
+    ],
+)
+def test_a_tool_has_failed_if_its_result_says_so(result: str, failed: bool) -> None:
+    call = message("assistant", '@shell(call_1): {"command": "ls"}', 1)
+    [found] = read(message("user", "Go"), call, message("system", result, 2, call_id="call_1")).tool_calls
+    assert found.is_error is failed
+
+
 def test_the_input_of_a_call_that_is_cut_is_kept_as_text() -> None:
     [call] = read(message("user", "Go"), message("assistant", '@save(call_1): {"path": "a', 1)).tool_calls
     assert call.input == '{"path": "a'

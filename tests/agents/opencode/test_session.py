@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 
 from agent_logger.agents.opencode import session as opencode
 from agent_logger.agents.opencode.database import session_ids, source_of
+from agent_logger.agents.opencode.output import OUTPUT
 from agent_logger.agents.registry import resume_command
 from agent_logger.agents.source_files import Entries, File, SourceFiles
+from agent_logger.messages.sdk import SdkBlock
 from agent_logger.model.session import Session, Usage
 from agent_logger.protocols.jsonl import JsonEntry
 from tests.agents.foreign import DATA, manifest, shown, total
@@ -233,6 +235,18 @@ def test_a_running_tool_has_no_result() -> None:
     }
     [call] = read(SESSION, message("a", ANSWER, START, tool)).tool_calls
     assert (call.name, call.kind, call.result) == ("bash", "shell", None)
+
+
+@pytest.mark.parametrize(("code", "failed"), [(0, False), (3, True), (-1, True), (None, False), ("1", False)])
+def test_a_command_fails_with_its_exit_code(code: object, failed: bool) -> None:
+    state = {"status": "completed", "input": {"command": "ls x"}, "output": "?", "metadata": {"exit": code}}
+    tool = {"type": "tool", "tool": "bash", "callID": "c", "state": state}
+    [call] = read(SESSION, message("a", ANSWER, START, tool)).tool_calls
+    assert (call.result, call.is_error) == ("?", failed)
+    line = {"type": "tool_use", "sessionID": "ses", "part": tool}
+    _, printed = OUTPUT().read(json.dumps(line).encode())
+    assert printed.inner
+    assert [block.is_error for block in printed.inner.content if isinstance(block, SdkBlock)] == [failed]
 
 
 REAL = [

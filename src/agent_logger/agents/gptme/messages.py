@@ -33,7 +33,11 @@ _FENCE = re.compile(r"^(`{3,})([^\n`]*)\n(.*?)^\1[ \t]*$", re.MULTILINE | re.DOT
 _XML = re.compile(r"<tool-use>\s*<(\w+)([^>]*)>(.*?)</\1>\s*</tool-use>", re.DOTALL)
 _THOUGHT = re.compile(r"\A\s*<(think|thinking)>\n?(.*?)\n?</\1>\n*", re.DOTALL)
 _RETURN_CODE = re.compile(r"^Return code: (-?\d+)$", re.MULTILINE)
-_SIGNS_OF_FAILURE = ("Error during execution:", "Error: ", "Error executing ")
+_FAILURE = re.compile(
+    r"Error(?: [a-z ]+)?(?: '[^'\n]*')?: |Tool '[^'\n]*' is not available|Command (?:timed out|killed|interrupted)\b"
+    r"|(?:File not found|Permission denied|Read denied): |Cannot (?:read|save|append) "
+    r"|[A-Z][a-z]+(?: [a-z]+)? aborted: "
+)
 _UNREAD = re.compile(rb"\s*")  # lines that are skipped
 _decoder = msgspec.json.Decoder()
 
@@ -165,6 +169,6 @@ def _written_calls(message: GptmeMessage) -> Iterator[tuple[str, Any]]:
 
 
 def is_failure(text: str) -> bool:
-    """Whether a tool failed: the result says so in words only."""
-    codes = _RETURN_CODE.findall(text)
-    return bool(codes and codes[-1] != "0") or text.startswith(_SIGNS_OF_FAILURE)
+    """Whether a tool failed: the result says so in words only, those of a command behind what the command printed."""
+    codes = _RETURN_CODE.findall(text.rpartition("```")[2])
+    return bool(codes and codes[-1] != "0") or _FAILURE.match(text) is not None

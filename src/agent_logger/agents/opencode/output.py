@@ -15,6 +15,7 @@ from agent_logger.messages.sdk import (
     tool_use,
     translated,
 )
+from agent_logger.providers.json_values import fields_of
 
 
 class _Cache(msgspec.Struct, frozen=True):
@@ -34,6 +35,12 @@ class _State(msgspec.Struct, frozen=True):
     input: Raw = Raw(b"null")
     output: str | None = None
     error: str | None = None
+    metadata: Any = None  # with the exit code of a command
+
+    @property
+    def failed(self) -> bool:
+        code = fields_of(self.metadata).get("exit")
+        return self.status == "error" or (type(code) is int and code != 0)
 
 
 class _Part(msgspec.Struct, frozen=True):
@@ -97,7 +104,7 @@ class OpencodeOutput:
         """Return a tool's call and result: the line comes when the tool has ended."""
         use = tool_use(part.callID, part.tool, part.state.input)
         output = part.state.error if part.state.output is None else part.state.output
-        result = tool_result(part.callID, part.tool, output, is_error=part.state.status == "error")
+        result = tool_result(part.callID, part.tool, output, is_error=part.state.failed)
         return [translated(message, "assistant", use), translated(message, "user", result, again=True)]
 
     def _result(self, message: SdkMessage, error: _Error | None) -> SdkMessage:

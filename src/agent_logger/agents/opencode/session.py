@@ -76,6 +76,10 @@ class _MessageData(msgspec.Struct):
     error: Any = None
 
 
+class _ToolMetadata(msgspec.Struct):
+    exit: Any = None  # of a command: its exit code, or null if it was ended
+
+
 class _State(msgspec.Struct):
     """The state of a tool."""
 
@@ -84,6 +88,13 @@ class _State(msgspec.Struct):
     output: str | None = None
     error: str | None = None
     time: _Times | None = None
+    metadata: _ToolMetadata | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether the tool failed. A command that exits with a code other than 0 is `completed`."""
+        code = self.metadata.exit if self.metadata else None
+        return self.status == "error" or (type(code) is int and code != 0)
 
 
 class _Part(msgspec.Struct):
@@ -397,9 +408,8 @@ def _tool(part: _Part) -> Iterator[Block]:
     started, ended = time_of_ms(times.start), time_of_ms(times.end)
     yield Block(kind="tool_use", id=part.call, name=part.tool, input=state.input, at=started)
     if state.status in ("completed", "error"):
-        failed = state.status == "error"
-        text = (state.error if failed else state.output) or ""
-        yield Block(kind="tool_result", id=part.call, name=part.tool, text=text, is_error=failed, at=ended)
+        text = (state.error if state.status == "error" else state.output) or ""
+        yield Block(kind="tool_result", id=part.call, name=part.tool, text=text, is_error=state.failed, at=ended)
 
 
 def _usage(tokens: Json | None) -> Usage | None:
