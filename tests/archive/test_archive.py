@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_logger.agents.registry import AGENTS
 from agent_logger.archive import restore
 from agent_logger.archive.collect import ArchiveReport
 from agent_logger.archive.layout import archive_path, copies, folders
@@ -23,7 +24,13 @@ from agent_logger.files import foreign
 from agent_logger.model.session import Session
 
 DATA = Path(__file__).parents[1] / "data"
-TREES = [it for it in sorted(DATA.glob("*/*/*/home")) if any(it.rglob("*.json*"))]
+# Agents without a folder of their own: their files lie wherever the user was.
+NAMED_BY_USER = {agent.name for agent in AGENTS if agent.location and agent.location.is_named_by_user}
+TREES = [
+    tree
+    for tree in sorted(DATA.glob("*/*/*/home"))
+    if any(tree.rglob("*.json*")) and tree.parts[-4] not in NAMED_BY_USER
+]
 SQL = sorted(DATA.glob("opencode/*/*/opencode.sql"))
 SESSION = "707575f7-6966-4682-abc3-e62e1560a136"
 

@@ -522,7 +522,7 @@ class _Head(msgspec.Struct):
     v: int = 0
     provider: str | None = None
     kind: str | None = None
-    session_id: str | None = None
+    session_id: Json = UNSET
 
 
 _head = msgspec.json.Decoder(_Head)
@@ -574,8 +574,8 @@ def kind_of(line: bytes) -> Kind | None:
         return None
     if head.type == "part":
         return next((kind for kind in KINDS if kind == head.kind), None)
-    if head.type == "session_start":  # other programs' files have such lines, too
-        return "wire" if head.provider else "exchange" if head.session_id else None
+    if head.type == "session_start":  # other programs' files have such lines, too; ours have the id, if only as null
+        return "wire" if head.provider else "exchange" if head.session_id is not UNSET else None
     return _KIND_OF_TYPE.get(head.type)
 
 

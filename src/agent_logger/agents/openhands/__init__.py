@@ -45,6 +45,6 @@ AGENT = Agent(
         settings_file="agent_settings.json",
         child=f"{__name__}.setup",
         reads_extra_certificates=False,
-        hint="set LLM_BASE_URL and use --override-with-envs (see docs/proxy.md)",
+        hint="set LLM_BASE_URL and use --override-with-envs (see agent-logger proxy --help)",
     ),
 )
