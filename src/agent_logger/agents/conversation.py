@@ -45,10 +45,9 @@ class OpenTurn(Sighting):
         """Set the usage as the agent counted it; None if it was not understood."""
         self.usage, self.unread_usage, self.message_id = usage, usage is None, message_id
 
-    def waits(self) -> bool:
-        """Whether a tool call has no result yet."""
-        results = {block.id for block in self.blocks if block.kind == "tool_result"}
-        return any(block.kind == "tool_use" and block.id not in results for block in self.blocks)
+    @property
+    def calls_tools(self) -> bool:
+        return any(block.kind == "tool_use" for block in self.blocks)
 
     def as_turn(self) -> Turn:
         turn = Turn(
@@ -89,9 +88,10 @@ class OpenExchange(Sighting):
         )
 
     def _guessed_end(self, *, last: bool) -> str | None:
-        """Guess how the exchange ended from its last turn, where the client does not say that it yielded."""
+        """Guess how the exchange ended from its last turn, where the client does not say that it yielded. The model goes
+        on after the results of tools."""
         own = [turn for turn in self.turns if turn.thread == MAIN]
-        if own and own[-1].complete and not own[-1].waits():
+        if own and own[-1].complete and not own[-1].calls_tools:
             return "result"
         return None if last else "input"
 

@@ -37,6 +37,7 @@ CUT_BY_USER = "... ^C Interrupted"
 FAILED = "LLM request failed:"
 REMINDER = "<system>"  # begins what gptme itself says in the user's name
 SUB_AGENT_TOOL = "subagent"
+COMPLETE = "complete"  # the tool that ends an exchange
 _FOLDER = re.compile(r"^\*\*Working Directory:\*\* (/.+)$", re.MULTILINE)
 _EARLIEST = datetime.min.replace(tzinfo=UTC)
 
@@ -151,6 +152,7 @@ def _starts(block: Block, agent: str | None) -> bool:
 class _GptmeTurn(OpenTurn):
     provider: str = ""
     calls: list[str] = field(default_factory=list)  # ids of calls without a result
+    last_call: str | None = None  # the id of the call that ends the exchange
 
 
 class _Log:
@@ -196,6 +198,7 @@ class _Log:
             self.conversation.put(turn, block, message.at)
             if block.kind == "tool_use" and block.id:
                 turn.calls.append(block.id)
+                turn.last_call = block.id if block.name == COMPLETE else turn.last_call
         self.conversation.see(message.at)
 
     def _system(self, message: GptmeMessage) -> None:
@@ -226,6 +229,8 @@ class _Log:
             last.calls = [other for other in last.calls if other != call]
         result = base.result(call, message.content, name=message.about.tool, is_error=is_failure(message.content))
         self.conversation.result(result, message.at)
+        if isinstance(last, _GptmeTurn) and call == last.last_call:
+            self.conversation.end("result", message.at)
 
 
 def _add_to_result(turn: OpenTurn, call: str, text: str) -> bool:

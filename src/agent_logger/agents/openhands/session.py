@@ -240,14 +240,14 @@ class _Part:
         self.conversation.exchanges[0].turns.insert(0, turn)
 
     def settle_ends(self) -> None:
-        """Say how exchanges ended whose last response called tools: the user's next input came, or as the conversation
-        did."""
+        """Say how exchanges ended whose last response called tools: one of these ends it, and the last exchange ended as
+        the conversation did."""
         exchanges = self.conversation.exchanges
-        for exchange in exchanges[:-1]:
-            if exchange.end_reason is None and _works_on(exchange.turns):
-                exchange.end_reason = "input"
+        for exchange in exchanges:
+            if exchange.end_reason is None and FINISH in _called(exchange.turns):
+                exchange.end_reason = "result"
         for last in exchanges[-1:]:
-            if last.end_reason is None and (_works_on(last.turns) or not last.turns):
+            if last.end_reason is None and (_called(last.turns) or not last.turns):
                 last.end_reason = ENDS.get(self.state.execution_status or "")
 
     # ------------------------------------------------------------ events
@@ -326,10 +326,9 @@ class _Part:
             self.named.append(turn)
 
 
-def _works_on(turns: list[OpenTurn]) -> bool:
-    """Whether the last response called tools, and none that ends the exchange."""
-    calls = [block.name for block in turns[-1].blocks if block.kind == "tool_use"] if turns else []
-    return bool(calls) and FINISH not in calls
+def _called(turns: list[OpenTurn]) -> list[str | None]:
+    """Return the tools that the last response called."""
+    return [block.name for block in turns[-1].blocks if block.kind == "tool_use"] if turns else []
 
 
 def _objects(file: File | None) -> Iterator[Json]:
