@@ -88,8 +88,8 @@ class OpenExchange(Sighting):
         )
 
     def _guessed_end(self, *, last: bool) -> str | None:
-        """Guess how the exchange ended from its last turn, where the client does not say that it yielded. The model goes
-        on after the results of tools."""
+        """Guess how the exchange ended from its last turn, where the client does not say that it yielded. The model
+        goes on after the results of tools."""
         own = [turn for turn in self.turns if turn.thread == MAIN]
         if own and own[-1].complete and not own[-1].calls_tools:
             return "result"

@@ -240,7 +240,7 @@ class _Part:
         self.conversation.exchanges[0].turns.insert(0, turn)
 
     def settle_ends(self) -> None:
-        """Say how exchanges ended whose last response called tools: one of these ends it, and the last exchange ended as
+        """Say how exchanges ended whose last response called tools: one tool ends them, and the last exchange ended as
         the conversation did."""
         exchanges = self.conversation.exchanges
         for exchange in exchanges:
