@@ -54,6 +54,20 @@ def raw_lines_of(file: File, *, unfinished: bool = False) -> Iterator[bytes]:
         yield from (line.removesuffix(b"\n") for line in lines_in(portion))
 
 
+class Repeats:
+    """Knows the lines of a file so far. Of lines with ids and times of their own, one that is there again, as after a
+    careless restore, says nothing new."""
+
+    def __init__(self) -> None:
+        self._hashes: set[int] = set()
+
+    def has(self, line: bytes) -> bool:
+        """Whether the same line came before; from now on, this one has."""
+        count = len(self._hashes)
+        self._hashes.add(hash(line))
+        return len(self._hashes) == count
+
+
 def portions_of(file: File, *, unfinished: bool = False) -> Iterator[bytes]:
     """Yield a file's bytes in portions of whole lines, with their newlines. `unfinished`: then the bytes after the last
     newline."""

@@ -8,7 +8,7 @@
   its total counts only what came after them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from agent_logger.agents.conversation import Conversation, OpenTurn
@@ -186,14 +186,13 @@ class _SessionFile:
     def __init__(self, source: SourceFiles, file: File, thread: str, *, spoken: bool) -> None:
         self.id, self.thread = _session_in(file), thread
         self.conversation = Conversation()
-        self._message_ids: set[str] = set()
         name = file.name.removesuffix(LINES)
         self.settings = settings_in(source.text(name + SETTINGS))
         self._is_outdated = self.settings.counted is None
         if self._is_outdated:
             backup = settings_in(source.text(name + BACKUP))
             self.settings = backup if backup.counted else self.settings
-        lines = list(lines_of(file, spoken=spoken))
+        lines = list(_once(lines_of(file, spoken=spoken)))
         self.start = next((line for line in lines if line.type == "session_start"), DroidLine())
         for line in _without_copies(lines, self.start.forked_at):
             self._take(line)
@@ -221,8 +220,7 @@ class _SessionFile:
 
     def _take(self, line: DroidLine) -> None:
         match line.type:
-            case "message" if line.message and (line.id is None or line.id not in self._message_ids):
-                self._message_ids.add(line.id or "")
+            case "message" if line.message:
                 self._message(line, line.message)
             case "compaction_state":
                 self.conversation.compactions.append(
@@ -265,6 +263,15 @@ class _SessionFile:
             turns = self.turns if self.settings.counted is None else self.turns[-1:]
             for turn in turns:
                 turn.unread_usage = True
+
+
+def _once(lines: Iterable[DroidLine]) -> Iterator[DroidLine]:
+    """Yield the lines without messages that are there again."""
+    seen: set[str] = set()
+    for line in lines:
+        if line.type != "message" or line.id is None or line.id not in seen:
+            seen.add(line.id or "")
+            yield line
 
 
 def _without_copies(lines: list[DroidLine], forked_at: str | None) -> list[DroidLine]:
