@@ -25,7 +25,7 @@ SCENARIOS = {
 def test_a_line_that_is_there_twice_counts_once(scenario: str, whole: bool, tmp_path: Path) -> None:
     agent = readable_agent(next(name for name, of in SCENARIOS.items() if of == scenario))
     assert agent
-    home = shutil.copytree(DATA / scenario / "home", tmp_path / "home")
+    home = shutil.copytree(DATA / scenario / "home", tmp_path / "recorded")
     before = read_home(agent, home)
     for path in home.rglob("*.jsonl"):
         lines = path.read_bytes().splitlines(keepends=True)
