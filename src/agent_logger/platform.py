@@ -372,3 +372,24 @@ def give_way(niceness: int) -> None:
     if sys.platform == "linux":
         with suppress(OSError):
             os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+
+
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+_MOST_IN_HEAP = 4 << 20
+
+
+def keep_freed_memory(size: int) -> bool:
+    """Have this process keep so much freed memory, at most, for later. `False` where we cannot tell the C library."""
+    import ctypes  # few processes need it
+
+    if not is_glibc():
+        return False
+    library = ctypes.CDLL(None)
+    return bool(library.mallopt(_M_TRIM_THRESHOLD, size) and library.mallopt(_M_MMAP_THRESHOLD, _MOST_IN_HEAP))
+
+
+def is_glibc() -> bool:
+    try:
+        return bool(os.confstr("CS_GNU_LIBC_VERSION"))
+    except (ValueError, OSError):
+        return False

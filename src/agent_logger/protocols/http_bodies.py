@@ -6,6 +6,7 @@ not yet a whole line is held back: a chunk's size, a trailer.
 
 import re
 from abc import ABC, abstractmethod
+from functools import lru_cache
 
 HEAD_LIMIT = 64 << 10  # bytes of a head, and of all trailers
 CHUNK_LINE_LIMIT = 4 << 10  # bytes of a chunk's size line, extensions included
@@ -22,6 +23,7 @@ _TRAILER = re.compile(FIELD + rb"\r\n")
 _CHUNK = re.compile(
     rb"([0-9A-Fa-f]{1,15})(?:;[ \t]*%b++(?:[ \t]*=[ \t]*(?:%b++|%b))?|(?!))*+\r\n" % (TOKEN, TOKEN, _QUOTED)
 )
+_SHORT_LINE = 8  # bytes of a size line without extensions: chunks up to 16 MB
 # No trailer may change what was understood before it came.
 _NO_TRAILERS = frozenset(
     (
@@ -104,7 +106,7 @@ class ChunkedBody(MessageBody):
         at, size = 0, len(data)
         try:
             while at < size and not self.done:
-                end = self._data(data, at) if self._left else self._line(data, at)
+                end = self._data(data, at) if self._left else self._whole_chunks(data, at) or self._line(data, at)
                 if end == at:
                     self._held = data[at:]
                     return data[:at], b""
@@ -113,6 +115,18 @@ class ChunkedBody(MessageBody):
             self.error = str(error)
             return data[:at], b""
         return (data, b"") if at == size else (data[:at], data[at:])
+
+    def _whole_chunks(self, data: bytes, at: int) -> int:
+        """Read the chunks that are here whole, up to the last one. Returns where they end; 0 if there is none."""
+        end = 0
+        while line_end := data.find(b"\n", at, at + _SHORT_LINE) + 1:
+            size = _size_of(data[at:line_end])
+            at = line_end + size + 2
+            if not size or data[at - 2 : at] != b"\r\n":
+                break
+            self.pieces.append((data[line_end : at - 2], True))
+            end = at
+        return end
 
     def _data(self, data: bytes, at: int) -> int:
         """Read further in a chunk. Returns the end of what was read, `at` if that is nothing."""
@@ -161,3 +175,10 @@ class ChunkedBody(MessageBody):
         if len(self.trailers) + len(line) > HEAD_LIMIT:
             raise MalformedError("the trailers are longer than 64 KiB")
         self.trailers += line
+
+
+@lru_cache(1024)
+def _size_of(line: bytes) -> int:
+    """Return the size that a chunk's line says; 0 for a line that is not valid, and for the last one."""
+    match = _CHUNK.fullmatch(line)
+    return int(match[1], 16) if match else 0

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from agent_logger import platform
 from agent_logger.config import Network, Origin
 from agent_logger.errors import StoreError
 from agent_logger.proxy.forward.certificates import Authority
@@ -31,6 +32,7 @@ DRAIN_SECONDS = 30.0
 STATUS_SECONDS = 1.0
 
 NO_NETWORK = Network()  # no proxy on the way, the system's certificates
+FREED_BYTES = 16 << 20  # freed memory that is kept for later
 LOOP_SECONDS = 10.0  # time for work in a loop that another thread waits for
 
 log = logging.getLogger("agent_logger.proxy")
@@ -118,12 +120,13 @@ def in_loop(loop: asyncio.AbstractEventLoop, work: Callable[[], T]) -> T:
     return done.result(LOOP_SECONDS)
 
 
-def tune_gc() -> None:
+def tune_memory() -> None:
     """Collect garbage less often: calls make many short-lived objects and hardly any cycles, so looking for cycles is
-    wasted."""
+    wasted. And keep freed memory for the next large body: fresh pages take longer to get than a body to copy."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 50, 50)
+    platform.keep_freed_memory(FREED_BYTES)
 
 
 def close(own: Spool) -> None:

@@ -75,7 +75,7 @@ def run(options: RelayOptions, ready: Callable[[int], None], show: Show | None =
         folder = spool_folder(options.log_dir)
         spool = Spool(folder, send_credential=recorder.send, on_recreated=lambda: _stay(owner))
         try:
-            relay_process.tune_gc()
+            relay_process.tune_memory()
             uvloop.run(_serve(options, owner, spool, recorder, calls, ready))
         finally:
             relay_process.close(spool)

@@ -326,7 +326,7 @@ def main() -> None:
         send_credential=lambda credential: _report(_WorkerReport(credential=credential)),
         on_recreated=lambda: _report(_WorkerReport(recreated=True)),
     )
-    relay_process.tune_gc()
+    relay_process.tune_memory()
     _report(_WorkerReport(ready=True))
     runs = _read(sys.stdin.buffer)
     registered = msgspec.msgpack.decode(runs, type=_KnownRuns).runs if runs else []

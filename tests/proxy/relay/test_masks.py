@@ -1,9 +1,11 @@
 """No credential stands in a frame, and each can be put back where it stood."""
 
+import threading
+
 import pytest
 
 from agent_logger.proxy.spool import frames
-from tests.proxy.wires import KEY, Collected, Upstream, answering, relaying, response
+from tests.proxy.wires import KEY, Collected, Upstream, Wire, answering, relaying, response
 
 DOORS = ("base-url", "forward")
 
@@ -125,3 +127,54 @@ def test_credentials_in_refused_requests_are_masked(request_bytes: bytes) -> Non
         [refusal] = relay.tap.of(frames.Refusal)
         assert KEY not in b"".join(frames.pack(refusal))
         assert relay.tap.filled(refusal.head, refusal.masked) == sent
+
+
+def events(*texts: bytes) -> list[bytes]:
+    return [b"%x\r\n%b\r\n" % (len(text), text) for text in texts]
+
+
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+def test_events_are_reported_one_by_one_while_the_answer_goes_on() -> None:
+    texts = [b"data: %d\n\n" % number for number in range(50)]
+    goes_on = threading.Event()
+
+    def play(wire: Wire) -> None:
+        wire.message()
+        wire.send(CHUNKED)
+        for event in events(*texts):
+            wire.send(event)
+        assert goes_on.wait(30)
+        wire.send(b"0\r\n\r\n")
+
+    with Upstream(play) as upstream, relaying(upstream.origin) as relay, relay.client() as client:
+        client.send(relay.request(upstream.path(), b"{}"))
+        client.until(texts[-1])
+        reported = relay.tap.wait(frames.ResponseData, len(texts))
+        assert [(frame.data, frame.ends_chunk) for frame in reported] == [(text, True) for text in texts]
+        assert [frame.ns for frame in reported] == sorted(frame.ns for frame in reported)
+        assert not relay.tap.of(frames.CallEnd)
+        goes_on.set()
+        client.until(b"0\r\n\r\n")
+        relay.tap.wait(frames.CallEnd)
+    assert len(relay.tap.of(frames.ResponseData)) == len(texts)
+
+
+def test_a_credential_in_one_of_many_events_is_masked_there() -> None:
+    texts = [b"data: %d %b\n\n" % (number, KEY if number == 7 else b"") for number in range(20)]
+    answer = CHUNKED + b"".join(events(*texts)) + b"0\r\n\r\n"
+    tap, _ = ask(b"x-api-key: " + KEY + b"\r\n", b"{}", answer)
+    assert KEY not in written(tap)
+    reported = tap.of(frames.ResponseData)
+    assert [number for number, frame in enumerate(reported) if frame.masked] == [7]
+    assert [tap.filled(frame.data, frame.masked) for frame in reported] == texts
+
+
+@pytest.mark.parametrize("size", [100, 10_000, 300_000])
+def test_a_credential_is_masked_wherever_it_stands_in_a_large_body(size: int) -> None:
+    body = KEY + bytes(size) + KEY + b"x" * size + KEY
+    tap, _ = ask(b"x-api-key: " + KEY + b"\r\n", body, response(body))
+    assert KEY not in written(tap)
+    assert tap.request_body() == body
+    assert response(tap.response_body()) == response(body)

@@ -8,10 +8,14 @@ import subprocess
 import sys
 import threading
 import time
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from agent_logger import platform
 from agent_logger.errors import StoreError
@@ -23,10 +27,12 @@ from agent_logger.proxy.spool.frames import (
     AnyFrame,
     CallEnd,
     Dropped,
+    Mask,
     RequestData,
     RequestEnd,
     ResponseData,
     SpoolSegment,
+    TunnelData,
     pack,
     unpack,
 )
@@ -81,6 +87,40 @@ def test_frames_round_trip_and_a_torn_last_frame_is_skipped(cut: int) -> None:
     assert [frame for (frame,), _ in torn] == FRAMES[: len(torn)]
     assert (len(torn) == len(FRAMES)) == (cut == 0)
     assert not torn or torn[-1][1] <= last - cut
+
+
+def _data_frames(data: bytes, call: int, ns: int, masks: tuple[Mask, ...]) -> st.SearchStrategy[AnyFrame]:
+    return st.sampled_from(
+        [
+            RequestData(call, ns, data, masks),
+            ResponseData(call, ns, data, masked=masks),
+            ResponseData(call, ns, data, ends_chunk=False),
+            TunnelData(call, ns, data, from_client=True, masked=masks),
+            RequestEnd(call, ns),
+            CallEnd(call, ns, "upstream_closed", b"a: b\r\n"),
+        ]
+    )
+
+
+_ANY_FRAME = st.builds(
+    _data_frames,
+    st.sampled_from([0, 1, 255, 256, 65_535, 65_536, 300_000]).map(bytes),
+    st.integers(0, 1 << 40),
+    st.integers(0, 1 << 62),
+    st.lists(st.builds(Mask, st.integers(0, 1 << 20), st.integers(1, 99), st.integers(0, 9)), max_size=2).map(tuple),
+).flatmap(lambda frames: frames)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(_ANY_FRAME, min_size=1, max_size=18))
+def test_an_entry_is_the_same_whether_its_data_is_copied_or_not(entry: list[AnyFrame]) -> None:
+    body = msgspec.msgpack.encode(tuple(entry))
+    assert b"".join(pack(*entry)) == HEAD.pack(len(body), zlib.crc32(body)) + body
+
+
+def test_large_data_is_not_copied() -> None:
+    data = bytes(300_000)
+    assert any(buffer is data for buffer in pack(RequestData(1, 2, data), RequestEnd(1, 2)))
 
 
 @pytest.mark.parametrize("at", [0, 5, 8, 12])

@@ -1,11 +1,12 @@
 """A call on its way through the relay, and the frames that report it to the tap."""
 
+import asyncio
 import os
 import time
 from typing import Protocol
 
 from agent_logger.protocols import http1
-from agent_logger.protocols.http_bodies import LengthBody, MessageBody
+from agent_logger.protocols.http_bodies import LengthBody, MessageBody, Piece
 from agent_logger.proxy.relay.masks import NO_TRAILERS, Credentials, Masker
 from agent_logger.proxy.relay.refusals import RefusalReports, SpareTap
 from agent_logger.proxy.relay.route import Route
@@ -19,6 +20,11 @@ from agent_logger.proxy.spool.frames import (
     ResponseHead,
     TunnelData,
 )
+
+FRAMING_SECONDS = 0.01  # what was read of answers waits so long at most, to become frames together
+_MOST_UNFRAMED_BYTES = 32 << 10  # of one call
+
+Read = tuple[int, bytes, list[Piece]]  # when it was, its bytes, and the payload in them
 
 
 class CallIds:
@@ -61,16 +67,30 @@ class Reporter:
         self.calls = 0
         self.ids = CallIds()
         self.refusals = RefusalReports(tap, self.credentials, lambda: (self.number(), self.ids.new()), relays)
+        self._unreported: list[RelayedCall] = []
 
     def number(self) -> int:
         self.calls += 1
         return self.calls
 
+    def report_soon(self, call: "RelayedCall") -> None:
+        """Flush the call before long."""
+        if not self._unreported:
+            asyncio.get_running_loop().call_later(FRAMING_SECONDS, self._report)
+        self._unreported.append(call)
+
+    def _report(self) -> None:
+        calls, self._unreported = self._unreported, []
+        for call in calls:
+            call.is_waiting = False
+            call.flush()
+
 
 class RelayedCall:
     """A request that is allowed, and the reading of its answer.
 
-    The frames of one read wait until its end, for `flush` or `report_end`: then they are one entry of the spool.
+    What is read of the answer waits for a moment, for `flush` or `report_end`: an event of a stream is some hundred
+    bytes, and the frames of several take little more time than those of one. They are one entry of the spool.
     """
 
     __slots__ = (
@@ -79,9 +99,13 @@ class RelayedCall:
         "_id",
         "_masker",
         "_number",
+        "_reads",
+        "_reporter",
         "_tap",
+        "_unframed_bytes",
         "body",
         "head",
+        "is_waiting",
         "response",
         "route",
         "sent",
@@ -92,13 +116,16 @@ class RelayedCall:
         self.body: MessageBody = head.framing or LengthBody(0)
         self.response = http1.ResponseReader(head.method, websocket=head.websocket)
         self.sent = False  # something was sent to the client
-        self._tap = reporter.tap
+        self._reporter, self._tap = reporter, reporter.tap
         self._masker = Masker(reporter.credentials)
         self._number, self._id = reporter.number(), reporter.ids.new()
         self._framed = not route.has_tokens
         if route.run and route.is_recorded:
             route.run.calls += 1
         self._frames: list[AnyFrame] = []
+        self._reads: list[Read] = []  # of the answer's body, without frames so far
+        self._unframed_bytes = 0
+        self.is_waiting = False  # for the reporter to flush it
 
     def forwarded(self) -> bytes:
         head, route = self.head, self.route
@@ -131,6 +158,7 @@ class RelayedCall:
 
     def report_request(self) -> None:
         """Report the bytes of the request's body that were read since the last report."""
+        self._frame_reads()
         ns, body, frames = time.monotonic_ns(), self.body, self._frames
         if body.pieces:
             pieces, body.pieces = body.pieces, []
@@ -142,32 +170,53 @@ class RelayedCall:
             frames.append(RequestEnd(self._number, ns, *trailers))
         self.flush()
 
-    def report_response(self) -> None:
-        ns, response, frames = time.monotonic_ns(), self.response, self._frames
+    def report_response(self, data: bytes) -> None:
+        """Report what was read of the response. `data`: the bytes of that read, which hold all of the payload."""
+        ns, response = time.monotonic_ns(), self.response
         if response.heads:
             for head in response.heads:
-                frames.append(ResponseHead(self._number, ns, *self._masker.head(head.raw)))
+                self._frames.append(ResponseHead(self._number, ns, *self._masker.head(head.raw)))
             response.heads = []
         body = response.body
         if body is not None and body.pieces:
+            pieces, body.pieces = body.pieces, []
             if self._framed:
-                for piece, ends in body.pieces:
+                self._reads.append((ns, data, pieces))
+                self._unframed_bytes += len(data)
+        if self._unframed_bytes > _MOST_UNFRAMED_BYTES:
+            self.flush()
+        elif not (self.is_waiting or (response.done and self.body.done)):
+            self.is_waiting = True
+            self._reporter.report_soon(self)
+
+    def _frame_reads(self) -> None:
+        if not self._reads:
+            return
+        reads, self._reads, self._unframed_bytes = self._reads, [], 0
+        number = self._number
+        if self._masker.has_credential(reads[0][1] if len(reads) == 1 else b"".join([data for _, data, _ in reads])):
+            for ns, _, pieces in reads:
+                for piece, ends in pieces:
                     data, masks = self._masker.data(piece)
-                    frames.append(ResponseData(self._number, ns, data, ends, masks))
-            body.pieces = []
+                    self._frames.append(ResponseData(number, ns, data, ends, masks))
+        else:
+            self._frames += [ResponseData(number, ns, piece, ends) for ns, _, pieces in reads for piece, ends in pieces]
 
     def report_tunnel(self, data: bytes, *, from_client: bool) -> None:
+        self._frame_reads()
         masked, masks = self._masker.data(data)
         self._frames.append(TunnelData(self._number, time.monotonic_ns(), masked, from_client, masks))
         self.flush()
 
     def report_end(self, reason: str | None = None) -> None:
+        self._frame_reads()
         trailing = self.response.body.trailers if self.response.body is not None else b""
         trailers = self._masker.trailers(trailing) if trailing else NO_TRAILERS
         self._frames.append(CallEnd(self._number, time.monotonic_ns(), reason, *trailers))
         self.flush()
 
     def flush(self) -> None:
+        self._frame_reads()
         if self._frames:
             self._tap.put(*self._frames)
             self._frames = []
@@ -184,7 +233,7 @@ class UnrecordedCall(RelayedCall):
     def report_request(self) -> None:
         self.body.pieces = []
 
-    def report_response(self) -> None:
+    def report_response(self, _data: bytes) -> None:
         self.response.heads = []
         if self.response.body is not None:
             self.response.body.pieces = []

@@ -14,7 +14,7 @@ from agent_logger.proxy.relay.call import RelayedCall, UnrecordedCall
 from agent_logger.proxy.relay.peer import is_gone, reset
 from agent_logger.proxy.relay.route import NotAllowedError
 from agent_logger.proxy.relay.upstream import Upstream
-from agent_logger.proxy.relay.write_batch import Outgoing
+from agent_logger.proxy.relay.write_batch import LARGE_BYTES, Outgoing
 
 if TYPE_CHECKING:
     from agent_logger.proxy.relay.doors import Door
@@ -133,7 +133,7 @@ class Client(asyncio.Protocol):
             body, rest = call.body.feed(data[end:])
             if call.body.error:
                 raise MalformedError(call.body.error)
-            request = call.forwarded() + body
+            request = call.forwarded()
         except _REFUSALS as error:
             self._refuse(error.status, str(error))
             return
@@ -141,7 +141,7 @@ class Client(asyncio.Protocol):
             self._ask_for_token(head, data[end:])
             return
         self._buffer, self._call = rest, call
-        self._start(call, request)
+        self._start(call, request, body)
         call.report_start(self._number)
 
     def _connect(self, head: RequestHead, rest: bytes) -> None:
@@ -209,18 +209,22 @@ class Client(asyncio.Protocol):
 
     # ---- the upstream's side
 
-    def _start(self, call: RelayedCall, request: bytes) -> None:
+    def _start(self, call: RelayedCall, head: bytes, body: bytes) -> None:
         route, upstream = call.route, self._upstream
         key = route.key
         if upstream is None or upstream.key != key or upstream.transport.is_closing():
             self._drop_upstream()
             upstream = self._relay.pool.take(key)
         if upstream is None:
-            self._outgoing = [request]
+            self._outgoing = [head, body]
             self._relay.connect(self, route)
             return
         self._use(upstream)
-        upstream.transport.write(request)
+        if len(body) > LARGE_BYTES:
+            upstream.transport.write(head)
+            upstream.transport.write(body)
+        else:
+            upstream.transport.write(head + body)
 
     def _use(self, upstream: Upstream) -> None:
         self._upstream, upstream.downstream = upstream, self
@@ -275,14 +279,12 @@ class Client(asyncio.Protocol):
         if out:
             call.sent = True
             self.transport.write(out)
-        call.report_response()
+        call.report_response(data)
         done = response.done
         if response.error or (done and response.rest):
             self._cut("bad_framing")
         elif done and call.body.done:
             self._finish(reuse=response.keeps)
-        else:
-            call.flush()
 
     def _open_tunnel(self, call: RelayedCall, out: bytes) -> None:
         early, first = self._buffer, call.response.rest
@@ -290,7 +292,7 @@ class Client(asyncio.Protocol):
         self.transport.write(out + first)
         if early:
             self._write_upstream(early)
-        call.report_response()
+        call.report_response(b"")
         call.flush()
         for data, from_client in ((first, False), (early, True)):
             if data:
@@ -354,7 +356,7 @@ class Client(asyncio.Protocol):
             return  # nearly every call ends here
         held = len(self._buffer) if self._call is not None else 0
         if self._outgoing is not None:
-            held += sum(map(len, self._outgoing[1:]))
+            held += sum(map(len, self._outgoing[2:]))
         pause = not self._draining and (self._upstream_full or held > _HELD_BYTES)
         if pause != self._paused and not self.transport.is_closing():
             self._paused = pause

@@ -1,9 +1,9 @@
 """The frames that the relay sends to the recorder, in the order things happened.
 
 An entry of the spool is `length, checksum, body`: two little-endian 32-bit numbers, the CRC-32 of the body, and the
-body, which is msgpack: the frames of one call that came from one read, one after the other. A segment of the spool is
-an entry with a `SpoolSegment` frame, which has no number, and then all others; they are counted from its `first`, so an
-entry is identified by relay and number, even after a crash of all processes.
+body, which is msgpack: frames of one call, one after the other, that came from one read or from a few. A segment of the
+spool is an entry with a `SpoolSegment` frame, which has no number, and then all others; they are counted from its
+`first`, so an entry is identified by relay and number, even after a crash of all processes.
 
 Bodies are payload: without chunk sizes, as encoded as they came. Credentials never stand in a frame. The relay puts
 NULs in their place and lists them in `masked`; the values travel over a pipe, in memory, as `CredentialFrame`s, for the
@@ -163,16 +163,58 @@ AnyFrame = (
     | Dropped
 )
 
+DataFrame = RequestData | ResponseData | TunnelData
+DATA = (RequestData, ResponseData, TunnelData)
+
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(tuple[AnyFrame, ...]).decode
 
 Entry = tuple[AnyFrame, ...]  # never empty, and all of one call
 
 
-def pack(*frames: AnyFrame) -> tuple[bytes, bytes]:
-    """Head and body of an entry, for `writev`."""
-    body = _encode(frames)
-    return HEAD.pack(len(body), zlib.crc32(body)), body
+# Of msgpack: an array of up to 15, data of up to 4 GB, empty data.
+_ARRAY, _BIN_32_MARK, _BIN_32, _NO_DATA = 0x90, 0xC6, struct.Struct(">BI"), _encode(b"")
+
+Packed = tuple[bytes, ...]  # an entry, as buffers for `writev`
+
+# Data of more bytes is not copied into the body of its entry: it is a buffer of its own. (Shorter data has another
+# head in msgpack.)
+_LARGE_BYTES = 0xFFFF
+_FEW_FRAMES = 4  # more frames share the bytes of a few reads, so none of them is large
+
+
+def pack(*frames: AnyFrame) -> Packed:
+    """Return an entry as it is written."""
+    buffers = _body(frames)
+    checksum = 0
+    for buffer in buffers:
+        checksum = zlib.crc32(buffer, checksum)
+    return HEAD.pack(sum(map(len, buffers)), checksum), *buffers
+
+
+def _body(frames: Entry) -> list[bytes]:
+    if len(frames) > _FEW_FRAMES or not any(map(_is_large, frames)):
+        return [_encode(frames)]
+    buffers = [bytes((_ARRAY | len(frames),))]
+    for frame in frames:
+        if isinstance(frame, DATA) and _is_large(frame):
+            before, after = _around_data(frame)
+            buffers[-1] += before + _BIN_32.pack(_BIN_32_MARK, len(frame.data))
+            buffers += [frame.data, after]
+        else:
+            buffers[-1] += _encode(frame)
+    return buffers
+
+
+def _is_large(frame: AnyFrame) -> bool:
+    return isinstance(frame, DATA) and len(frame.data) > _LARGE_BYTES
+
+
+def _around_data(frame: DataFrame) -> tuple[bytes, bytes]:
+    """What stands before and after the data of a frame, which is its third field."""
+    encoded = _encode(msgspec.structs.replace(frame, data=b""))
+    at = len(_encode((type(frame).__struct_config__.tag, frame.call, frame.ns)))
+    return encoded[:at], encoded[at + len(_NO_DATA) :]
 
 
 def unpack(data: bytes, offset: int = 0) -> Iterator[tuple[Entry, int]]:

@@ -3,7 +3,7 @@
 import threading
 import time
 
-from agent_logger.proxy.spool.frames import LONGEST_ENTRY, AnyFrame, CallEnd, Dropped, Entry, pack
+from agent_logger.proxy.spool.frames import LONGEST_ENTRY, AnyFrame, CallEnd, Dropped, Entry, Packed, pack
 
 MOST_DROPPED_CALLS = 10_000  # beyond them `Dropped` does not tell calls apart
 
@@ -28,8 +28,7 @@ class FrameQueue:
         self._most_bytes = most_bytes
         # The lock is held for a few statements, never while something is written.
         self._lock = threading.Lock()
-        # Entries as head, body, head, body.
-        self._entries: list[bytes] = []
+        self._entries: list[Packed] = []
         # The bytes of these entries, and of those that were taken and are being written.
         self.bytes = 0
         self.drops: dict[int, _Drops] = {}
@@ -41,23 +40,23 @@ class FrameQueue:
         return bool(self._entries or self.drops)
 
     def put(self, frames: Entry) -> None:
-        head, body = pack(*frames)
-        size = len(head) + len(body)
+        packed = pack(*frames)
+        size = sum(map(len, packed))
         with self._lock:
             full = self.bytes + size > self._most_bytes
             if self.drops:
-                frames, head, body = self._without_end(frames, head, body)
-                size = len(head) + len(body)
+                frames, packed = self._without_end(frames, packed)
+                size = sum(map(len, packed))
             if not frames:
                 pass
             elif full or size > LONGEST_ENTRY or self.is_closed:
                 self._drop(frames, size)
             else:
-                self._entries += (head, body)
+                self._entries.append(packed)
                 self.bytes += size
 
-    def take(self) -> list[bytes]:
-        """Take all entries, head and body each. Call `count_written` when they are written."""
+    def take(self) -> list[Packed]:
+        """Take all entries. Call `count_written` when they are written."""
         with self._lock:
             batch, self._entries = self._entries, []
             drops, self.drops = self.drops, {}
@@ -70,8 +69,8 @@ class FrameQueue:
                     marks.append(dropped.end)
                 for mark in marks:
                     packed = pack(mark)
-                    batch += packed
-                    self.bytes += len(packed[0]) + len(packed[1])
+                    batch.append(packed)
+                    self.bytes += sum(map(len, packed))
         return batch
 
     def count_written(self, size: int) -> None:
@@ -82,13 +81,13 @@ class FrameQueue:
         """Drop all frames that are put from now on."""
         self.is_closed = True
 
-    def _without_end(self, frames: Entry, head: bytes, body: bytes) -> tuple[Entry, bytes, bytes]:
+    def _without_end(self, frames: Entry, packed: Packed) -> tuple[Entry, Packed]:
         """Hold back the end of a call that lacks frames: the recorder must read first that they are missing."""
         last, call = frames[-1], frames[0].call
         if not isinstance(last, CallEnd) or not (call in self.drops or 0 in self.drops):
-            return frames, head, body
+            return frames, packed
         self.drops.setdefault(call, _Drops()).end = last
-        return frames[:-1], *(pack(*frames[:-1]) if frames[1:] else (b"", b""))
+        return frames[:-1], pack(*frames[:-1]) if frames[1:] else ()
 
     def _drop(self, frames: Entry, size: int) -> None:
         call = frames[0].call

@@ -19,15 +19,13 @@ import msgspec
 from agent_logger import platform
 from agent_logger.proxy.spool.folder import lock_path, segment_path
 from agent_logger.proxy.spool.frames import (
+    DATA,
     HEAD,
     LONGEST_ENTRY,
     AnyFrame,
     Dropped,
     Entry,
-    RequestData,
-    ResponseData,
     SpoolSegment,
-    TunnelData,
     pack,
     unpack,
 )
@@ -345,6 +343,6 @@ def _retained_bytes(path: Path, calls: frozenset[int], let_go: frozenset[int]) -
 
 
 def _without_data(frame: AnyFrame) -> AnyFrame:
-    if isinstance(frame, RequestData | ResponseData | TunnelData):
+    if isinstance(frame, DATA):
         return Dropped(frame.call, frame.ns, 1, len(frame.data), let_go=True)
     return frame

@@ -1,6 +1,6 @@
 """The spool, on the relay's side: frames go to disk, and no call waits for the disk.
 
-`put` packs frames into an entry and leaves it in memory; about every 10 ms, a thread appends all waiting entries to the
+`put` packs frames into an entry and leaves it in memory; about every 20 ms, a thread appends all waiting entries to the
 newest segment. A disk that is slow or full delays that thread alone. Frames that then do not fit into memory are
 dropped and counted by call; `Dropped` frames mark them on the spool as soon as the thread can write again.
 """
@@ -18,7 +18,7 @@ import msgspec
 
 from agent_logger import platform
 from agent_logger.errors import StoreError
-from agent_logger.proxy.spool.frames import REMEMBERED, AnyFrame, CredentialFrame
+from agent_logger.proxy.spool.frames import REMEMBERED, AnyFrame, CredentialFrame, Packed
 from agent_logger.proxy.spool.queue import FrameQueue
 from agent_logger.proxy.spool.segment_writer import (
     DISK_BYTES,
@@ -28,14 +28,14 @@ from agent_logger.proxy.spool.segment_writer import (
     SegmentWriter,
 )
 
-BATCH_SECONDS = 0.01
+BATCH_SECONDS = 0.02
 QUIET_BATCHES = 50  # after so many batches without a frame, the thread sleeps until there is one
 # The most bytes of frames in memory. Python needs half as much again while they are put and taken.
 MEMORY_BYTES = 32 << 20
 FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS = 0.02, 1.0
 MOST_BUFFERS = 512  # buffers of one writev; systems take at least 1,024
 # The most bytes of one writev, unless one entry is longer. A nearly full disk must not be filled by one write.
-MOST_BYTES = 256 << 10
+MOST_BYTES = 1 << 20
 # Frames that may be left out are not recorded while more than this share (1/8) of the memory is in use.
 SPARE_SHARE = 8
 
@@ -189,9 +189,9 @@ class Spool:
             self._wake.wait(None if due_at is None else max(0.0, due_at - time.monotonic()))
         self._asleep = False
 
-    def _write(self, batch: list[bytes]) -> None:
-        for buffers in _slices(batch):
-            entries, size = len(buffers) // 2, sum(map(len, buffers))
+    def _write(self, batch: list[Packed]) -> None:
+        for buffers, entries in _slices(batch):
+            size = sum(map(len, buffers))
             if not self._segments.is_in_place():
                 self._insist(self._begin_segment)
             self._insist(partial(self._segments.make_room, size))
@@ -257,14 +257,16 @@ class _GaveUpError(Exception):
     """The relay ends while the disk still fails."""
 
 
-def _slices(batch: list[bytes]) -> Iterator[Buffers]:
-    """Yield entries, head and body together, to be written at once. They are removed from the batch, so that their
-    memory is freed as soon as they are written: as many bytes may arrive meanwhile."""
+def _slices(batch: list[Packed]) -> Iterator[tuple[Buffers, int]]:
+    """Yield entries to be written at once, as buffers, and how many they are. They are removed from the batch, so that
+    their memory is freed as soon as they are written: as many bytes may arrive meanwhile."""
     while batch:
+        buffers: Buffers = []
         end = size = 0
-        while end < min(len(batch), MOST_BUFFERS) and size < MOST_BYTES:
-            size += len(batch[end]) + len(batch[end + 1])
-            end += 2
-        buffers: Buffers = [*batch[:end]]
+        while end < len(batch) and len(buffers) < MOST_BUFFERS and size < MOST_BYTES:
+            entry = batch[end]
+            buffers += entry
+            size += sum(map(len, entry))
+            end += 1
         del batch[:end]
-        yield buffers
+        yield buffers, end
