@@ -12,7 +12,7 @@ import base64
 import json
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -615,6 +615,13 @@ def as_text(data: bytes) -> tuple[str, Encoding | None]:
         return base64.b64encode(data).decode("ascii"), "base64"
 
 
-def as_bytes(text: str, encoding: Encoding | None) -> bytes:
+def encoded_text(json: msgspec.Raw) -> str:
+    """A text that is JSON already, for a field of a record that is only to be written: it is not encoded again."""
+    return cast("str", json)
+
+
+def as_bytes(text: str | msgspec.Raw, encoding: Encoding | None) -> bytes:
     """Return the bytes that `as_text` turned into a text."""
+    if isinstance(text, msgspec.Raw):  # of `encoded_text`
+        text = msgspec.json.decode(text, type=str)
     return base64.b64decode(text) if encoding == "base64" else text.encode("utf-8")

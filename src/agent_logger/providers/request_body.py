@@ -19,9 +19,9 @@ HEAD_BYTES = 200  # of an item, that say its type
 
 
 class RequestBody(msgspec.Struct):
-    messages: list[msgspec.Raw] | None = None
-    input: list[msgspec.Raw] | str | None = None
-    contents: list[msgspec.Raw] | None = None
+    messages: Sequence[msgspec.Raw] | None = None
+    input: Sequence[msgspec.Raw] | str | None = None
+    contents: Sequence[msgspec.Raw] | None = None
     prompt: msgspec.Raw = NOTHING
     suffix: msgspec.Raw = NOTHING
     tools: msgspec.Raw = NOTHING
@@ -47,6 +47,14 @@ class RequestBody(msgspec.Struct):
             return self._prompts()
         return (self.contents if api == "gemini" else self.messages) or ()
 
+    def set_units(self, api: Api, units: Sequence[msgspec.Raw]) -> None:
+        if api == "responses":
+            self.input = units
+        elif api == "gemini":
+            self.contents = units
+        else:
+            self.messages = units
+
     def _prompts(self) -> Sequence[msgspec.Raw]:
         """The prompts of an API without messages: each stands for one of the user's messages."""
         given = value(self.prompt)
@@ -62,7 +70,7 @@ class RequestBody(msgspec.Struct):
     def has_tools(self) -> bool:
         if len(self.tools) > 2 and bytes(self.tools) != b"null":  # `[]` is none
             return True
-        items = self.input if isinstance(self.input, list) else ()
+        items = () if isinstance(self.input, str) else self.input or ()
         return any(_ADDITIONAL_TOOLS in bytes(memoryview(raw)[:HEAD_BYTES]) for raw in items)
 
 
@@ -96,6 +104,16 @@ def read(data: bytes, api: Api | None = None) -> RequestBody | None:
     JSON object, or has the shape of none of the APIs."""
     body = _read(data, _with_escaped_halves)
     return _unwrapped(body, _with_escaped_halves) if body and api == "gemini" else body
+
+
+def read_strictly(data: bytes, api: Api) -> RequestBody | None:
+    """Read a request body as `read` does; `None` also if it has to be mended first."""
+    try:
+        body = _decode(data)
+        inner = _decode(bytes(body.request)) if api == "gemini" and len(body.request) else None
+    except (ValueError, RecursionError):
+        return None
+    return msgspec.structs.replace(inner, model=body.model) if inner else body
 
 
 def _unwrapped(body: RequestBody, mend: Callable[[bytes], bytes]) -> RequestBody:

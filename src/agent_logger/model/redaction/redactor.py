@@ -278,6 +278,14 @@ class Span(NamedTuple):
     end: int
     rule: str
 
+    @property
+    def offset(self) -> int:
+        return self.start
+
+    @property
+    def length(self) -> int:
+        return self.end - self.start
+
 
 class Redacted(NamedTuple, Generic[T]):
     """What may be kept, and what was taken out of it, in order."""
@@ -291,12 +299,28 @@ class KnownPrefix(NamedTuple):
 
     Its first `head` and last `tail` bytes are those of an earlier text of `length` bytes, in which
     `redactions` were found with the same `patterns`. All figures are of bytes before redaction.
+    `absent`: credentials that the earlier text did not have, by their anchors. `matches`: how many matches of patterns
+    it had at most.
     """
 
     length: int
-    redactions: "Sequence[Redaction]"
+    redactions: "Sequence[Redaction | Span]"
     head: int = 0
     tail: int = 0
+    absent: frozenset[bytes] = frozenset()
+    matches: int = 0
+
+
+class Search(NamedTuple):
+    """What is to be removed from a text, in order, and facts for the search in a text that begins alike.
+
+    `absent` and `matches` are as `KnownPrefix` has them; `present`: the other credentials that were searched for.
+    """
+
+    spans: Sequence[Span]
+    absent: frozenset[bytes]
+    present: frozenset[bytes]
+    matches: int
 
 
 def credentials_of(headers: Headers, target: bytes = b"") -> tuple[bytes, ...]:
@@ -470,17 +494,17 @@ class Credential:
     """A value to be found in any text, however JSON or a URL spells it. `searchable` says which values can be."""
 
     def __init__(self, value: bytes) -> None:
-        self._value = value
+        self.value = value
         # Letters, digits and these are never escaped: the longest run of them is quick to look for.
         self.anchor = max(re.findall(rb"[\w.-]+", value[:_TELLING]), key=len)
         self._is_number = _compiled(_NUMBER).fullmatch(value) is not None
 
     @cached_property
     def _pieces(self) -> list[re.Pattern[bytes]]:
-        value = self._value.rstrip(b"=")
+        value = self.value.rstrip(b"=")
         spelled = [_spellings(byte) for byte in value]
-        spelled += [_spellings(byte) + b"?" for byte in self._value[len(value) :]]  # padding is often left out
-        if is_word(self._value):
+        spelled += [_spellings(byte) + b"?" for byte in self.value[len(value) :]]  # padding is often left out
+        if is_word(self.value):
             spelled = [_NOT_AFTER_LETTERS, *spelled, _NOT_BEFORE_LETTERS]
         return [re.compile(b"".join(spelled[at : at + _TELLING])) for at in range(0, len(spelled), _TELLING)]
 
@@ -611,6 +635,8 @@ class Redactor:
         self._patterns = patterns
         self._parts = dict.fromkeys(part for value in credentials for part in searchable(value))
         self._credentials = [Credential(part) for part in self._parts]
+        self._anchors = frozenset(credential.anchor for credential in self._credentials)
+        self._longest_anchor = max(map(len, self._anchors), default=0)
         self._any_of_them = AnyOf([credential.anchor for credential in self._credentials])
 
     def knows(self, value: bytes) -> bool:
@@ -620,6 +646,21 @@ class Redactor:
     def redact(self, data: bytes, place: str, prefix: KnownPrefix | None = None) -> Redacted[bytes]:
         """Redact bytes. With `prefix` the time depends on what is new only; the result is the same."""
         return self._rewrite(data, place, self._spans(data, prefix))
+
+    def search(self, data: bytes, prefix: KnownPrefix | None = None) -> Search:
+        """Find what `redact` removes."""
+        present = self._present(data, prefix)
+        spans, matches = self._all_spans(data, prefix, present)
+        return Search(
+            _merged(data, spans),
+            self._anchors - present,
+            frozenset(credential.value for credential in self._credentials if credential.anchor in present),
+            matches,
+        )
+
+    def listed(self, data: bytes, place: str, spans: Sequence[Span]) -> "tuple[Redaction, ...]":
+        """List what `search` found, for a record."""
+        return self._listed(data, place, spans)
 
     def finds(self, data: bytes) -> bool:
         """Whether anything is to be removed."""
@@ -669,20 +710,41 @@ class Redactor:
         """Redact a request's path and query, or its URL."""
         return self._rewrite(target, place, [*_target_spans(target), *self._spans(target)])
 
-    def _spans(self, data: bytes, value_end: KnownPrefix | None = None) -> list[Span]:
+    def _present(self, data: bytes, prefix: KnownPrefix | None) -> frozenset[bytes]:
+        """The anchors that are in the text. One that the earlier text did not have is looked for in what is new."""
+        absent = self._anchors & prefix.absent if prefix else frozenset()
+        if not absent:
+            is_clean = not self._anchors or not self._any_of_them.may_be_in(data)
+            return frozenset() if is_clean else frozenset(anchor for anchor in self._anchors if anchor in data)
+        assert prefix
+        low, high = sorted((min(prefix.head, len(data)), max(len(data) - prefix.tail, 0)))
+        news = data[max(low - self._longest_anchor, 0) : high + self._longest_anchor]
+        present = {anchor for anchor in self._anchors - absent if anchor in data}
+        if self._any_of_them.may_be_in(news):
+            present |= {anchor for anchor in absent if anchor in news}
+        return frozenset(present)
+
+    def _spans(self, data: bytes, prefix: KnownPrefix | None = None) -> list[Span]:
+        return self._all_spans(data, prefix, self._present(data, None))[0]
+
+    def _all_spans(self, data: bytes, prefix: KnownPrefix | None, present: frozenset[bytes]) -> tuple[list[Span], int]:
+        """All spans, and how many matches of patterns there are at most."""
         # Credentials are looked for everywhere: they may be newer than what is known.
         spans: list[Span] = []
-        if self._credentials and self._any_of_them.may_be_in(data):
-            for credential in self._credentials:
+        for credential in self._credentials if present else ():
+            if credential.anchor in present:
                 spans += credential.find(data)
-        low, high = 0, len(data)
-        if value_end and any(redaction.rule == _TOO_MANY for redaction in value_end.redactions):
-            value_end = None  # the end of the value depends on what follows
-        if value_end:
-            low, high = _news(data, value_end)
-            spans += _carried(data, value_end, low, high)
+        if prefix and any(redaction.rule == _TOO_MANY for redaction in prefix.redactions):
+            prefix = None  # the end of the value depends on what follows
+        low, high = _news(data, prefix) if prefix else (0, len(data))
         keys = _pattern_spans(data, low, high)
-        return spans + (keys if self._patterns else [span for span in keys if span.rule in _OURS])
+        matches = len(keys) + prefix.matches if prefix else len(keys)
+        if prefix and matches >= _MOST_ALIKE:
+            prefix, keys = None, _pattern_spans(data, 0, len(data))
+            matches = len(keys)
+        if prefix:
+            spans += _carried(data, prefix, low, high)
+        return spans + (keys if self._patterns else [span for span in keys if span.rule in _OURS]), matches
 
     def _spans_in_pieces(self, stream: bytes, places: Sequence[tuple[int, int]]) -> Iterator[Span]:
         """Yield the span that a secret takes in each piece."""
@@ -857,16 +919,19 @@ def _starts_of(
     return starts, BytesAhoCorasick([start for start, _ in starts]).find_matches_as_indexes
 
 
-_DELIMITERS = (b" ", b"\n", b'"')  # no key has one of these in it, but for what a reach is there for
+_DELIMITERS = (b'"', b" ", b"\n")  # no key has one of these in it, but for what a reach is there for
 
 
 def _news(data: bytes, prefix: KnownPrefix) -> tuple[int, int]:
     """The part of `data` to be scanned: from the last delimiter before what is new to one well after it."""
     # Head and tail overlap where one of two like pieces was taken out; the seam may then be anywhere in it.
     head, tail = sorted((min(prefix.head, len(data)), max(len(data) - prefix.tail, 0)))
-    low = max(data.rfind(delimiter, 0, head) for delimiter in _DELIMITERS)
-    highs = (data.find(delimiter, tail + 16) for delimiter in _DELIMITERS)  # past the blanks after "Bearer"
-    return max(low, 0), min((high for high in highs if high >= 0), default=len(data))
+    low, high = 0, len(data)
+    for delimiter in _DELIMITERS:  # each is looked for up to the nearest other one: a text may not have it at all
+        low = max(low, data.rfind(delimiter, low, head))
+        nearest = data.find(delimiter, tail + 16, high)  # past the blanks after "Bearer"
+        high = nearest if nearest >= 0 else high
+    return low, high
 
 
 def _carried(data: bytes, prefix: KnownPrefix, low: int, high: int) -> Iterator[Span]:
@@ -925,6 +990,15 @@ def _shown_at(data: bytes, span: Span) -> bytes:
 def _is_shown(text: bytes) -> bool:
     before, dots, tail = text.rpartition(b"...")
     return text == _REDACTED or bool(dots and len(tail) == _TAIL and _compiled(_VENDOR).fullmatch(before))
+
+
+def redacted_part(data: bytes, spans: Iterable[Span], start: int, end: int) -> bytes:
+    """Return a part of a text without these spans, which are all in the part."""
+    pieces, at = [], start
+    for span in spans:
+        pieces += [data[at : span.start], _shown_at(data, span)]
+        at = span.end
+    return b"".join([*pieces, data[at:end]]) if pieces else data[start:end]
 
 
 def _replaced(chunks: Iterable[bytes], stream: bytes, spans: Sequence[Span]) -> list[bytes]:

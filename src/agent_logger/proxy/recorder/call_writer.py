@@ -11,8 +11,8 @@ from agent_logger.model.plurals import pluralize
 from agent_logger.model.records import Gap, Refusals, Response, Rewrite, Timing
 from agent_logger.providers.answer import Answer
 from agent_logger.proxy.call_lines import LONGEST_PATH, CallLine, Show
+from agent_logger.proxy.recorder.calls.known_request import LARGEST_KNOWN, SMALLEST_KNOWN, KnownRequests, RequestText
 from agent_logger.proxy.recorder.calls.open_call import OpenCall
-from agent_logger.proxy.recorder.calls.payload import SMALLEST_KNOWN, KnownBodies
 from agent_logger.proxy.recorder.calls.recorded_call import RecordedCall, RecordToWrite
 from agent_logger.proxy.recorder.calls.refusals import refused
 from agent_logger.proxy.recorder.calls.secrets import Secrets
@@ -20,6 +20,7 @@ from agent_logger.proxy.recorder.filing import REFUSED, Filing
 from agent_logger.proxy.recorder.logs import LogName, Logs, RecoveredCalls
 from agent_logger.proxy.spool import frames
 from agent_logger.proxy.spool.segments import SpoolFollower, SpoolRead
+from agent_logger.proxy.tracking.known_history import RequestHistory
 from agent_logger.proxy.tracking.tracker import Decision, TrackedAnswer, TrackedRequest, UnfinishedCall
 
 UNATTRIBUTED = LogName("", "unattributed")
@@ -32,7 +33,7 @@ class CallWriter:
         self._logs, self._filing, self._show, self._open = logs, filing, show, open_calls
         self.recovered = RecoveredCalls()  # records that the logs had when we began
         self.not_understood = 0  # calls to models that are kept as bytes alone
-        self._known_bodies = KnownBodies()
+        self._known_requests = KnownRequests()
         self._second, self._second_text = -1, ""
 
     # ------------------------------------------------------------ calls
@@ -44,13 +45,20 @@ class CallWriter:
                 open_call.unanswered[call.id] = call.log, call.seq
             call.skip_request()
             return
-        request = _tracked_request(call, self.time(open_call.relay, call.state.began_ns), self._unfinished(open_call))
+        body, ts = call.request_body(), self.time(open_call.relay, call.state.began_ns)
+        text = self._text_to_compare(call, body)
+        history = text.history if text else None
+        request = _tracked_request(call, body, history, ts, self._unfinished(open_call))
         call.decision, call.log, call.seq = self._filing.file(request)
         for record in call.decision.before(request):
             if not (isinstance(record, Rewrite) and (call.log, record.seq) in self.recovered.rewrites):
                 self._logs.append(call.log, record)
-        entry = entry_id(open_call.relay, open_call.last_entry)
-        self._append(call.log, self._request_record(call, call.log, call.decision, request.ts, entry))
+        if text:
+            text.note_history(call.decision.api)
+        entry, upstream = entry_id(open_call.relay, open_call.last_entry), self._filing.upstream(call.decision)
+        self._append(call.log, call.request_record(ts=ts, seq=call.seq, entry=entry, upstream=upstream, text=text))
+        if text:
+            self._known_requests.remember(text)
         open_call.unanswered[call.id] = call.log, call.seq
 
     def _unfinished(self, but: OpenCall) -> list[UnfinishedCall]:
@@ -68,18 +76,11 @@ class CallWriter:
             return None
         return _tracked_answer(call, answer, self.time(open_call.relay, call.state.response.last_ns), complete=True)
 
-    def _request_record(
-        self, call: RecordedCall, log: LogName, decision: Decision, ts: str, entry: str
-    ) -> RecordToWrite:
-        long = call.state.request.size >= SMALLEST_KNOWN
-        known_body = self._known_bodies.of((*log, decision.thread)) if long else None
-        before = len(known_body.data) if known_body else 0
-        request = call.request_record(
-            ts=ts, seq=call.seq, entry=entry, upstream=self._filing.upstream(decision), known_body=known_body
-        )
-        if known_body:
-            self._known_bodies.shrink(known_body, before)
-        return request
+    def _text_to_compare(self, call: RecordedCall, body: bytes) -> RequestText | None:
+        """The text of a request, if it may begin as an earlier one. A short one is worked on as fast without it."""
+        if call.has_large_request or not SMALLEST_KNOWN <= len(body) <= LARGEST_KNOWN:
+            return None
+        return self._known_requests.begin(body)
 
     def write_response(self, open_call: OpenCall, call: RecordedCall) -> None:
         if self._skip_if_logged(open_call, call, "response"):
@@ -192,7 +193,9 @@ def entry_id(relay: SpoolFollower, number: int) -> str:
     return f"{relay.relay}:{number}"
 
 
-def _tracked_request(call: RecordedCall, ts: str, unfinished: Sequence[UnfinishedCall]) -> TrackedRequest:
+def _tracked_request(
+    call: RecordedCall, body: bytes, history: RequestHistory | None, ts: str, unfinished: Sequence[UnfinishedCall]
+) -> TrackedRequest:
     start = call.request_start
     return TrackedRequest(
         provider=start.frame.provider,
@@ -200,7 +203,8 @@ def _tracked_request(call: RecordedCall, ts: str, unfinished: Sequence[Unfinishe
         method=start.head.method,
         path=start.tracked_path,
         headers=start.head.by_name(),
-        body=call.request_body(),
+        body=body,
+        history=history,
         ts=ts,
         message=call.message,
         redact=call.secrets.redact,

@@ -42,6 +42,11 @@ class Rolled:
     first_answer: int | None  # index of the first unit that the model said
     is_answer: list[bool]
 
+    def first(self, count: int) -> "Rolled":
+        """The states of the first units."""
+        first_answer = self.first_answer if self.first_answer is not None and self.first_answer < count else None
+        return Rolled(self.states[:count], first_answer, self.is_answer[:count])
+
 
 class Fingerprints:
     def __init__(self, key: bytes) -> None:
@@ -55,12 +60,14 @@ class Fingerprints:
         known."""
         return self._hmac(f"{PREFIX}{api}:{after}".encode()) if after else self._starts[api]
 
-    def roll(self, api: Api, state: bytes, units: Sequence[msgspec.Raw]) -> Rolled:
-        states: list[bytes] = []
-        is_answer: list[bool] = []
+    def roll(self, api: Api, state: bytes, units: Sequence[msgspec.Raw], known: Rolled | None = None) -> Rolled:
+        """Compute the states of a history. `known`: those of its first units; it is extended."""
+        rolled = known or Rolled([], None, [])
+        states, is_answer, first = rolled.states, rolled.is_answer, rolled.first_answer
+        if states:
+            state, units = states[-1], units[len(states) :]
         remembered = self._states
         sha256 = hashlib.sha256
-        first = None
         for unit in units:
             digest = sha256(state)
             digest.update(unit)
@@ -75,7 +82,8 @@ class Fingerprints:
                 first = len(states)
             states.append(state)
             is_answer.append(by_model)
-        return Rolled(states, first, is_answer)
+        rolled.first_answer = first
+        return rolled
 
     def after(self, api: Api, state: bytes, answer: Mapping[str, Any]) -> bytes | None:
         """The state after an answer in the shape of the API's whole response or of its message; `None` if the answer is

@@ -20,10 +20,11 @@ import msgspec
 from agent_logger.agents.registry import agent_called, wire_of
 from agent_logger.model.records import Fork, Identity, Record, Request, Response, Rewrite, WireStart
 from agent_logger.model.session import AGENT_PREFIX
-from agent_logger.providers.request_body import Api, RequestBody, read, text, value
+from agent_logger.providers.request_body import Api, RequestBody, text, value
 from agent_logger.proxy.tracking import classify, identity
 from agent_logger.proxy.tracking.fingerprint import Fingerprints, Rolled, hex_text
 from agent_logger.proxy.tracking.index import Branch, CallOutcome, CallRow, outcome_of
+from agent_logger.proxy.tracking.known_history import RequestHistory
 from agent_logger.proxy.tracking.memory import Memory
 from agent_logger.proxy.tracking.search import (
     FAILED,
@@ -59,6 +60,7 @@ class TrackedRequest:
     path: str
     headers: identity.Headers  # names are in lower case; on a WebSocket, the headers of the upgrade
     body: bytes = b""  # decoded, before redaction
+    history: RequestHistory | None = None  # the history in that body, if something is known of it
     ts: str  # the request record's
     message: bool = False  # whether it is a message of a WebSocket
     redact: Callable[[str], str] | None = None  # removes from a name what must not be written
@@ -152,14 +154,15 @@ class Tracker:
 
     def request(self, tracked: TrackedRequest) -> Decision:
         api = classify.api_of(tracked.method, tracked.path, message=tracked.message)
-        body = read(tracked.body, api) if api and tracked.body else None
+        history = tracked.history or RequestHistory(tracked.body)
+        body = history.read(api) if api else None
         agent = identity.agent_of(tracked.headers, body, api)
         headers = tracked.headers
         named = self._written(tracked, identity.own_name(headers, body, agent) or identity.generic_header(headers))
         if api and body and (units := body.units(api)):
             if named and wire_of(agent).agents_have_sessions:
                 named = self._starter(tracked, named, units)
-            return self._tracked(tracked, agent, api, body, units, named)
+            return self._tracked(tracked, agent, api, body, units, history, named)
         kind = "other" if api else classify.untracked_kind(tracked.method, tracked.path)
         decision = Decision(kind, "side", agent=agent, is_unread=api is not None and body is None)
         named = named or self._written(tracked, identity.of_gateway(headers))
@@ -209,6 +212,7 @@ class Tracker:
         api: Api,
         body: RequestBody,
         units: Sequence[msgspec.Raw],
+        history: RequestHistory,
         named: Identity | None,
     ) -> Decision:
         follows = text(body.previous_response_id)
@@ -219,7 +223,7 @@ class Tracker:
             named = Identity(id=own.id, source=FOLLOWS, confidence=confidence)
         named = named or self._written(request, identity.of_gateway(request.headers) or identity.of_cache_key(body))
         base = (origin.after or origin.state) if origin else self._fingerprints.start(api, follows)
-        rolled = self._fingerprints.roll(api, base, units)
+        rolled = history.roll(self._fingerprints, api, base, units)
         self._note_early_answers(request, rolled)
         search = HistorySearch(self.memory.index, request.provider, rolled, units, origin)
         group: Collection[Branch] = ()

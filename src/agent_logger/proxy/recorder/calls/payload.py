@@ -3,12 +3,9 @@
 This module handles bodies that are in memory as a whole; those over 8 MB are in `large`.
 """
 
-import hmac
 import re
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,16 +13,13 @@ from msgspec.structs import replace
 
 from agent_logger.model import records
 from agent_logger.model.records import Chunk, Encoding, Redaction, Stored
-from agent_logger.model.redaction.redactor import KnownPrefix, Redactor
+from agent_logger.model.redaction.redactor import Redactor, redacted_part
 from agent_logger.protocols.encodings import DecodeError, Decoder, decode, decoder
 from agent_logger.providers.deltas import split_texts
 from agent_logger.proxy.call_state import chunk_records, chunks_of
+from agent_logger.proxy.recorder.calls.known_request import RequestText, keyed
 from agent_logger.proxy.spool.frames import Mask
 
-# Bytes of request bodies that are in memory, to be compared with the next request of their thread.
-KNOWN_BYTES = 32 << 20
-MOST_KNOWN = 1024
-SMALLEST_KNOWN = 16 << 10  # a shorter one is scanned as fast
 REDACTED = b"[redacted]"
 
 Pieces = Sequence[bytes]
@@ -44,15 +38,9 @@ def restored(data: bytes, masks: Sequence[Mask], values: Mapping[int, bytes]) ->
 
 
 def body_hmac(key: bytes, data: bytes) -> str:
-    state = _keyed(key).copy()
+    state = keyed(key).copy()
     state.update(data)
     return "v1:" + state.hexdigest()
-
-
-@lru_cache(4)
-def _keyed(key: bytes) -> hmac.HMAC:
-    """An HMAC once it has read the key: for a short body that is a third of the work."""
-    return hmac.new(key, digestmod="sha256")
 
 
 @dataclass(slots=True)
@@ -115,7 +103,6 @@ def store_body(
     pieces: Sequence[bytes],
     times: Sequence[int],
     policy: BodyPolicy,
-    known_body: "KnownBody | None" = None,
     *,
     clean: bool = False,
 ) -> StoredBody:
@@ -140,11 +127,26 @@ def store_body(
         redacted = policy.redactor.redact_chunks(chunks, policy.place)
         chunks, stored.redactions = redacted.data, redacted.redactions
     elif data:
-        one = policy.redactor.redact(data, policy.place, known_body.compare(data) if known_body else None)
+        one = policy.redactor.redact(data, policy.place)
         chunks, stored.redactions = [one.data], one.redactions
-        if known_body:
-            known_body.remember(data, one.redactions)
     _set_content(stored, chunks, policy)
+    return stored
+
+
+def store_request(data: bytes, policy: BodyPolicy, text: RequestText) -> StoredBody:
+    """Make the record of a request's body, whose encoding could be undone. Only what is not known of the text is worked
+    on."""
+    is_plain = text.text is data
+    stored = StoredBody(data, len(data), text.hmac(policy.key) if is_plain else body_hmac(policy.key, data))
+    spans = text.search(policy.redactor).spans
+    stored.redactions = policy.redactor.listed(text.text, policy.place, spans)
+    stored.recoded = not is_plain and bool(spans)
+    if not (is_plain or spans):
+        stored.body, stored.encoding = records.as_text(data)
+    elif encoded := text.encoded():
+        stored.body = records.encoded_text(encoded)
+    else:
+        stored.body, stored.encoding = records.as_text(redacted_part(text.text, spans, 0, len(text.text)))
     return stored
 
 
@@ -179,57 +181,3 @@ def _before_damage(data: bytes, encoding: str) -> bytes:
         return decode(data, encoding)
     except DecodeError as error:
         return error.decoded
-
-
-class KnownBody:
-    """The last request body of a thread: the next one mostly begins with it."""
-
-    def __init__(self) -> None:
-        self.data = b""
-        self._redactions: tuple[Redaction, ...] = ()
-
-    def compare(self, data: bytes) -> KnownPrefix | None:
-        if len(self.data) < SMALLEST_KNOWN or len(data) < SMALLEST_KNOWN:
-            return None
-        before, most = self.data, min(len(self.data), len(data))
-        head = _common(most, lambda start, end: before[start:end] == data[start:end])
-        tail = _common(
-            most - head,
-            lambda start, end: (
-                before[len(before) - end : len(before) - start] == data[len(data) - end : len(data) - start]
-            ),
-        )
-        return KnownPrefix(len(self.data), self._redactions, head, tail)
-
-    def remember(self, data: bytes, redactions: tuple[Redaction, ...]) -> None:
-        self.data, self._redactions = data if len(data) >= SMALLEST_KNOWN else b"", redactions
-
-
-def _common(most: int, is_same: Callable[[int, int], bool]) -> int:
-    """How many bytes are the same, up to `most`. `is_same` compares a range of them."""
-    at, step = 0, 1 << 16
-    while step and at < most:
-        if at + step <= most and is_same(at, at + step):
-            at += step
-        else:
-            step //= 2
-    return at
-
-
-class KnownBodies:
-    """The last bodies of the threads used most recently, up to a number of bytes."""
-
-    def __init__(self, most_bytes: int = KNOWN_BYTES) -> None:
-        self._most, self._bytes = most_bytes, 0
-        self._bodies: OrderedDict[tuple[str, ...], KnownBody] = OrderedDict()
-
-    def of(self, thread: tuple[str, ...]) -> KnownBody:
-        body = self._bodies.setdefault(thread, KnownBody())
-        self._bodies.move_to_end(thread)
-        return body
-
-    def shrink(self, body: KnownBody, before: int) -> None:
-        """Make room after a body was remembered in place of one of `before` bytes."""
-        self._bytes += len(body.data) - before
-        while len(self._bodies) > 1 and (self._bytes > self._most or len(self._bodies) > MOST_KNOWN):
-            self._bytes -= len(self._bodies.popitem(last=False)[1].data)

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent_logger.proxy.call_state import Collected
+from agent_logger.proxy.recorder.calls.known_request import RequestText
 from agent_logger.proxy.recorder.calls.large import LARGE_BYTES, LargeBody
-from agent_logger.proxy.recorder.calls.payload import BodyPolicy, KnownBody, StoredBody, store_body
+from agent_logger.proxy.recorder.calls.payload import BodyPolicy, StoredBody, store_body, store_request
 from agent_logger.proxy.recorder.disk import PatientDisk
 
 # A body up to this size is read. No provider takes much more, and the body has to be in memory.
@@ -70,14 +71,17 @@ class RecordedBody:
         """Return the part that is in memory. The pieces and their times stay as they are."""
         return b"".join(self._collected.pieces)
 
-    def store(self, policy: BodyPolicy, known_body: KnownBody | None = None, *, clean: bool = False) -> StoredBody:
-        """Return the body as a record has it. `clean`: see `store_body`."""
+    def store(self, policy: BodyPolicy, text: RequestText | None = None, *, clean: bool = False) -> StoredBody:
+        """Return the body as a record has it. `text`: that of a request, which is in memory. `clean`: see
+        `store_body`."""
         pieces, times = self._collected.take()
         if self._large:
             self._large.add(pieces, times)
             stored, self._large = self._large.finish(), None
             return stored
-        return store_body(pieces, times, policy, known_body, clean=clean)
+        if text:
+            return store_request(b"".join(pieces), policy, text)
+        return store_body(pieces, times, policy, clean=clean)
 
     def discard(self) -> None:
         """Drop the body: its record is in the log already."""

@@ -14,13 +14,8 @@ from agent_logger.providers.ending import has_ended, is_answered
 from agent_logger.providers.registry import Dialect, dialect_of
 from agent_logger.proxy.call_state import CallState, is_stream, stream_end
 from agent_logger.proxy.head import ParsedHead, StatusLine, status_line
-from agent_logger.proxy.recorder.calls.payload import (
-    SMALLEST_KNOWN,
-    BodyPolicy,
-    KnownBody,
-    StoredBody,
-    hide_pieces,
-)
+from agent_logger.proxy.recorder.calls.known_request import SMALLEST_KNOWN, RequestText
+from agent_logger.proxy.recorder.calls.payload import BodyPolicy, StoredBody, hide_pieces
 from agent_logger.proxy.recorder.calls.recorded_answer import RecordedAnswer
 from agent_logger.proxy.recorder.calls.recorded_body import RecordedBody, RecorderContext
 from agent_logger.proxy.recorder.calls.secrets import HeadFields, Secrets
@@ -170,6 +165,11 @@ class RecordedCall:
         except DecodeError:
             return b""
 
+    @property
+    def has_large_request(self) -> bool:
+        """Whether the body of the request goes to a file."""
+        return self._request.is_in_file
+
     def answer_so_far(self) -> Answer | None:
         """Return the answer if its last event has arrived, although the call has not ended; otherwise `None`. An
         answer that is kept in a file is not read before the end."""
@@ -221,16 +221,16 @@ class RecordedCall:
     # ------------------------------------------------------------ records
 
     def request_record(
-        self, *, ts: str, seq: int, entry: str, upstream: str | None, known_body: KnownBody | None
+        self, *, ts: str, seq: int, entry: str, upstream: str | None, text: RequestText | None
     ) -> RecordToWrite:
         """Make the record of the request. `upstream`: that of the log; a head that names the same one need not be
-        written out."""
+        written out. `text`: that of the body, if it may begin as an earlier one."""
         request, state, decision = self.request_start, self.state, self.decision
         self._was_sent = state.request.size > 0
         small = state.request.size < SMALLEST_KNOWN
         fields, clean = self.secrets.fields(request.head, state.request.whole() if small else b"")
         clean = clean and small
-        stored = self._request.store(self._request_policy(), known_body, clean=clean)
+        stored = self._request.store(self._request_policy(), text, clean=clean)
         redactions = list(stored.redactions)
         path = self.secrets.target(request.path)
         redactions += path.redactions
