@@ -73,6 +73,18 @@ def test_a_fork_starts_a_branch_log_that_names_its_parent_and_copies_no_calls(wo
     assert [exchange.user_input for exchange in read.exchanges] == ["one", "another two"]
 
 
+def test_sessions_that_begin_before_anything_is_written_have_logs_of_their_own(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    digits = iter(["aaaa", "aaaa", "bbbb", *map("{:04x}".format, range(100))])
+    monkeypatch.setattr("agent_logger.proxy.recorder.logs.secrets.token_hex", lambda _: next(digits))
+    monkeypatch.setattr("agent_logger.proxy.recorder.logs.SHORT_BYTES", 1 << 20)  # nothing is written before the end
+    calls = [Client(world.relay, name).ask(name) for name in ("one", "two")]
+    found = world.record()
+    assert len({found.logs[call] for call in calls}) == 2
+    assert [found.request(call).seq for call in calls] == [1, 1]
+
+
 def test_a_retry_is_marked_and_stays_in_the_same_log(world: World) -> None:
     client = Client(world.relay)
     asked = [user("one")]

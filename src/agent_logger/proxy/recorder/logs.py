@@ -100,6 +100,7 @@ class Logs:
         self._full_parts_of: dict[LogName, int] = {}  # those of each of these journals that were counted
         self._touched: set[LogName] = set()  # logs that were touched since that checkpoint
         self._written: set[LogName] = set()  # logs that were written to since that checkpoint
+        self._begun: set[str] = set()  # names of logs that were begun since that checkpoint: some have no file yet
         self._path = spool / "touched.jsonl"
         self._lines: list[Touched] = []  # the content of the file
         self._file: platform.Held | None = None
@@ -158,11 +159,14 @@ class Logs:
 
     def _begin(self, names: Iterator[LogName]) -> LogName:
         log = next(candidate for candidate in names if not self._is_taken(candidate.name))
+        self._begun.add(log.name)
         self._write_touched(log, PartFile(self.log_dir / log.folder, log.name).path, 0)
         return log
 
     def _is_taken(self, name: str) -> bool:
         """Whether any provider has a log of that name: a name stands for one session."""
+        if name in self._begun:
+            return True
         firsts = (PartFile(folder, name) for folder in inner_folders(self.log_dir))
         return any(first.path.exists() or first.is_sealed() for first in firsts)
 
@@ -183,6 +187,7 @@ class Logs:
         self.checkpoint += 1
         written, self._written = self._written, set()
         self._touched.clear()
+        self._begun.clear()
         places = [(log, self._journals[log].place()) for log in written if log in self._journals]
         touched = {log: self._touched_line(*place) for log, place in places if place}
         try:
