@@ -76,10 +76,11 @@ class Reporter:
     def report_soon(self, call: "RelayedCall") -> None:
         """Flush the call before long."""
         if not self._unreported:
-            asyncio.get_running_loop().call_later(FRAMING_SECONDS, self._report)
+            asyncio.get_running_loop().call_later(FRAMING_SECONDS, self.report_now)
         self._unreported.append(call)
 
-    def _report(self) -> None:
+    def report_now(self) -> None:
+        """Flush the calls that wait for it."""
         calls, self._unreported = self._unreported, []
         for call in calls:
             call.is_waiting = False
@@ -168,6 +169,7 @@ class RelayedCall:
         if body.done:
             trailers = self._masker.trailers(body.trailers) if body.trailers else NO_TRAILERS
             frames.append(RequestEnd(self._number, ns, *trailers))
+            self._reporter.report_now()  # the client may have been waiting for one of these answers
         self.flush()
 
     def report_response(self, data: bytes) -> None:
