@@ -39,7 +39,7 @@ class Ask(Protocol):
     def stream(self, turn: ScriptTurn) -> Iterator[DemoEvent]: ...
 
 
-Reader = Callable[[DemoRequest], Ask]  # raises msgspec.MsgspecError for a body that is not the API's
+Reader = Callable[[DemoRequest], Ask]  # raises ValueError for a body that is not the API's
 
 
 class Piece(msgspec.Struct):

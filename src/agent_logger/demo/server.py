@@ -39,7 +39,7 @@ class ScriptedAPI(LoopbackServer, Generic[T]):
     async def handle(self, request: DemoRequest, reply: Reply) -> None:
         try:
             await self.answer(request, reply)
-        except (msgspec.MsgspecError, OffScriptError) as reason:
+        except (ValueError, OffScriptError) as reason:
             await self.refuse(reply, 400, "invalid_request_error", str(reason))
 
     async def answer(self, request: DemoRequest, reply: Reply) -> None:

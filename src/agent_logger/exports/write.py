@@ -235,7 +235,7 @@ def _journal_of(path: Path) -> list[_Written]:
     rows = []
     with suppress(OSError):
         for line in path.read_bytes().splitlines():
-            with suppress(msgspec.MsgspecError):  # a killed process did not end it
+            with suppress(ValueError):  # a killed process did not end it
                 rows.append(msgspec.json.decode(line, type=_Written))
     return rows
 

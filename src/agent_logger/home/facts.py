@@ -70,5 +70,5 @@ def _facts(home: Path, kind: type[F]) -> Iterator[F]:
     for line in lines:
         try:
             yield msgspec.json.decode(line, type=kind)
-        except msgspec.MsgspecError:  # another fact
+        except ValueError:  # another fact
             continue

@@ -29,5 +29,5 @@ def last_runs(home: Path) -> list[LastRun]:
     """Return the last run of each agent, the newest last."""
     try:
         return msgspec.json.decode((home / FILE_NAME).read_bytes(), type=list[LastRun])
-    except (OSError, msgspec.MsgspecError):
+    except (OSError, ValueError):
         return []

@@ -128,5 +128,5 @@ def _marks(home: Path) -> Iterator[_Mark]:
         if any(tag in line for tag in _TAGS):
             try:
                 yield _decode(line)
-            except msgspec.MsgspecError:  # another fact, or a line that a killed process did not end
+            except ValueError:  # another fact, or a line that a killed process did not end
                 continue

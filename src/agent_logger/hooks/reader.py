@@ -73,7 +73,7 @@ def _read(path: Path) -> KeptHook | None:
             return None
         fields = msgspec.json.decode(record.input) if isinstance(record.input, msgspec.Raw) else {}
         context = msgspec.json.decode(record.context) if isinstance(record.context, msgspec.Raw) else None
-    except (msgspec.MsgspecError, RecursionError):
+    except (ValueError, RecursionError):
         return None
     fields = HookInput.of(fields if isinstance(fields, dict) else {})
     return KeptHook(path, record.ts, fields, context, context_files(record.context))

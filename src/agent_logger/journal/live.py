@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import msgspec
 from msgspec.structs import replace
 
 from agent_logger import platform
@@ -137,7 +136,7 @@ def messages(path: Path, exchange_id: str | None) -> Iterator[Message]:
 def _decoded(line: bytes) -> AnyRecord:
     try:
         return records.decode(line, "live")
-    except msgspec.MsgspecError:
+    except ValueError:
         return Unknown(line)
 
 
@@ -215,7 +214,7 @@ def _exchange(line: object, folder: Path) -> ExchangeRecord | None:
         return None
     try:
         record = decode(line.raw, "exchange", folder)
-    except (msgspec.MsgspecError, SourceError, OSError):
+    except (ValueError, SourceError, OSError):
         return None
     if not isinstance(record, ExchangeRecord):
         return None

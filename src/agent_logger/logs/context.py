@@ -25,7 +25,7 @@ def context_files(noted: Raw | UnsetType) -> list[ContextFile]:
     """Return the files in the order noted. Empty where nothing was noted, or in an unknown form."""
     try:
         noted_files = _decode(noted) if isinstance(noted, Raw) else _Noted()
-    except (msgspec.MsgspecError, RecursionError):
+    except (ValueError, RecursionError):
         return []
     return [ContextFile(kind="instructions", **asdict(file)) for file in noted_files.instructions] + [
         ContextFile(kind="settings", **asdict(file)) for file in noted_files.settings

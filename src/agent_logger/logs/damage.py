@@ -127,6 +127,6 @@ class _Counter(FileCheck):
                 record = bodies.decode(data, self._kind, self._path.parent)
             else:
                 record = records.decode(data, self._kind)
-        except (msgspec.MsgspecError, RecursionError, ValueError, SourceError, OSError):
+        except (ValueError, RecursionError, SourceError, OSError):
             return False
         return not isinstance(record, Gap | Recovered | Unknown)

@@ -160,7 +160,7 @@ def _compaction(message: Message) -> Compaction:
     parent = message.parent_tool_use_id
     try:
         boundary = msgspec.json.decode(message.content or b"{}", type=_Boundary).compact_metadata
-    except (msgspec.MsgspecError, RecursionError):
+    except (ValueError, RecursionError):
         boundary = None
     return compaction_of(boundary, time_of(message.ts), f"{AGENT_PREFIX}{parent}" if parent else MAIN)
 
@@ -238,7 +238,7 @@ def _raised(messages: Iterable[Message]) -> _Raised | None:
     exceptions = [message for message in messages if message.source == "system" and message.type == EXCEPTION]
     try:
         return msgspec.json.decode(exceptions[-1].content or b"{}", type=_Raised) if exceptions else None
-    except (msgspec.MsgspecError, RecursionError):
+    except (ValueError, RecursionError):
         return _Raised()
 
 

@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-import msgspec
-
 from agent_logger.files.parts import PartFile, part_of, parts_in, parts_of
 from agent_logger.journal.ownership import head_of
 from agent_logger.model import records
@@ -44,7 +42,7 @@ def client_id(log: PartFile) -> str | None:
 
 def _records_in_head(part: PartFile, kind: Kind) -> Iterator[AnyRecord]:
     for line in head_of(part):
-        with suppress(msgspec.MsgspecError):
+        with suppress(ValueError):
             yield records.decode(line.raw, kind)
 
 

@@ -12,8 +12,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-import msgspec
-
 from agent_logger.errors import SourceError
 from agent_logger.files import foreign
 from agent_logger.files.parts import log_named
@@ -112,6 +110,6 @@ def _record_of(line: bytes) -> Record | None:
     try:
         kind = records.kind_of(line)
         record = records.decode(line, kind) if kind in ("exchange", "wire", "transcript") else None
-    except (msgspec.MsgspecError, RecursionError):
+    except (ValueError, RecursionError):
         return None
     return record if isinstance(record, Record) else None

@@ -119,7 +119,7 @@ def _items(part: PartFile, kind: Kind | None) -> Iterator[LogItem]:
 def _record(entry: JsonEntry, kind: Kind | None, folder: Path) -> AnyRecord | Damage:
     try:
         return decode(entry.raw, kind, folder) if kind else Unknown(entry.raw)
-    except (msgspec.MsgspecError, SourceError, OSError) as error:
+    except (ValueError, SourceError, OSError) as error:
         return Damage(entry.line, entry.offset, len(entry.raw), str(error))
 
 
@@ -142,6 +142,6 @@ def _time_of_line(line: bytes) -> str:
     """Return the time of a transcript's line. The line comes from outside, so it may contain anything."""
     try:
         time = _line.decode(line).timestamp
-    except (msgspec.MsgspecError, RecursionError):
+    except (ValueError, RecursionError):
         return ""
     return time if _TIME.match(time) else ""

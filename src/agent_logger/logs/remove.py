@@ -21,8 +21,6 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
-import msgspec
-
 from agent_logger import platform
 from agent_logger.errors import SourceError
 from agent_logger.files.line_files import entries
@@ -221,7 +219,7 @@ def _first_records(path: Path, kind: Kind) -> list[records.AnyRecord]:
     """Return the known records among the first lines of a file."""
     first_records = []
     for line in _first_lines(path):
-        with suppress(msgspec.MsgspecError):
+        with suppress(ValueError):
             first_records.append(records.decode(line.raw, kind))
     return [record for record in first_records if isinstance(record, records.Record)]
 

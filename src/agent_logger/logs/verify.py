@@ -108,7 +108,7 @@ class FileCheck:
         kind: Kind | None = self._kind or ("transcript" if "v" in entry.value else None)
         try:
             record = decode(entry.raw, kind, self._path.parent) if kind else None
-        except (msgspec.MsgspecError, SourceError, OSError) as error:
+        except (ValueError, SourceError, OSError) as error:
             return self.bad(Damage(entry.line, entry.offset, len(entry.raw), str(error)))
         self._records += 1
         if isinstance(record, Gap | Recovered):

@@ -44,7 +44,7 @@ def reported_in(message: Message) -> ReportedUsage | None:
     """The usage that a message reports; `None` if it reports none, or none that can be read."""
     try:
         return usage_in(bytes(message.usage)) if message.usage else None
-    except (msgspec.MsgspecError, RecursionError):
+    except (ValueError, RecursionError):
         return None
 
 

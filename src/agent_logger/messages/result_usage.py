@@ -92,7 +92,7 @@ def by_model(stats: ExchangeStats) -> dict[str, ModelTotals]:
     """The usage by model, under the client's names; empty if the client does not count by model."""
     try:
         return msgspec.json.decode(stats.model_usage, type=dict[str, ModelTotals]) if stats.model_usage else {}
-    except (msgspec.MsgspecError, RecursionError):
+    except (ValueError, RecursionError):
         return {}
 
 

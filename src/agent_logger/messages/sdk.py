@@ -124,7 +124,7 @@ def reported_usage(value: Any) -> ReportedUsage | None:
 @lru_cache(maxsize=8)
 def usage_in(data: bytes) -> ReportedUsage | None:
     """The `reported_usage` of JSON text, cached: several callers ask for the usage of the same message, one after the
-    other. Raises `MsgspecError` and `RecursionError`."""
+    other. Raises `ValueError` and `RecursionError`."""
     return reported_usage(msgspec.json.decode(data))
 
 

@@ -532,7 +532,7 @@ _decoders = {kind: {tag(record): msgspec.json.Decoder(record) for record in reco
 def decode(line: bytes, kind: Kind) -> AnyRecord:
     """The record of a line of such a log.
 
-    Raises `msgspec.MsgspecError` for a line that is not JSON, and for one of a known type and version
+    Raises `ValueError` for a line that is not JSON, and for one of a known type and version
     whose fields do not fit: the caller quarantines it. Half a character is read as U+FFFD.
     """
     try:
@@ -570,7 +570,7 @@ def kind_of(line: bytes) -> Kind | None:
     """Which kind of log a line stands in; `None` if it does not say, or is somebody else's."""
     try:
         head = _head.decode(line)
-    except msgspec.MsgspecError:
+    except ValueError:
         return None
     if head.type == "part":
         return next((kind for kind in KINDS if kind == head.kind), None)

@@ -173,7 +173,7 @@ def value(raw: msgspec.Raw) -> Any:
         return None
     try:
         return msgspec.json.decode(raw)
-    except (msgspec.MsgspecError, RecursionError):
+    except (ValueError, RecursionError):
         return None
 
 

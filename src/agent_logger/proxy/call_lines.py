@@ -88,5 +88,5 @@ def receive(stream: BinaryIO, show: Show) -> None:
     """Show the lines that come, until the stream ends."""
     with stream:
         for line in stream:
-            with suppress(msgspec.MsgspecError):  # cut short where its writer was killed
+            with suppress(ValueError):  # cut short where its writer was killed
                 show(_decode(line))

@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
 from agent_logger.protocols.encodings import DecodeError, Decoder, decoder
 from agent_logger.protocols.websocket import MessageKind, WebSocketMessages
 from agent_logger.providers.answer import Answer, AnswerReader
@@ -127,7 +125,7 @@ class InFlight:
     def _starts(self) -> dict[str, SegmentStart]:
         try:
             return checkpoint.load(self._folder).starts(self._folder)
-        except msgspec.MsgspecError:
+        except ValueError:
             return {}
 
     def _take(self, relay: str, frame: frames.AnyFrame) -> None:

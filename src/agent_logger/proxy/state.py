@@ -89,7 +89,7 @@ def _read(path: Path, kind: type[S]) -> S | None:
         held = platform.open_file(path)
     except OSError:
         return None
-    with held, suppress(OSError, msgspec.MsgspecError):
+    with held, suppress(OSError, ValueError):
         if not platform.lock(held):
             return msgspec.json.decode(path.read_bytes(), type=kind)
         _remove(path)

@@ -135,5 +135,5 @@ def _free_bytes(folder: Path) -> int:
 def _read(path: Path, kind: type[T]) -> T | None:
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
-    except (OSError, msgspec.MsgspecError):
+    except (OSError, ValueError):
         return None

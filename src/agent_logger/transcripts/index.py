@@ -95,7 +95,7 @@ def _read(folder: Path) -> tuple[dict[str, IndexEntry], bool]:
         if index.version != VERSION or index.digest != _digest(bytes(index.entries)):
             return {}, False
         return {Path(entry.full_path).name: entry for entry in _entries.decode(index.entries)}, False
-    except (OSError, msgspec.MsgspecError, RecursionError):
+    except (OSError, ValueError, RecursionError):
         return {}, False
 
 

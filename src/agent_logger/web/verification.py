@@ -70,7 +70,7 @@ def _redactions(path: Path) -> Iterator[Redaction]:
                     return  # not ours
                 record = records.decode(item.raw, kind)
                 yield from (record.redactions or () if isinstance(record, Request | Response) else ())
-    except (SourceError, OSError, msgspec.MsgspecError):
+    except (SourceError, OSError, ValueError):
         return
 
 

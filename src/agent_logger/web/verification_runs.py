@@ -46,6 +46,6 @@ class VerificationRuns:
         try:
             self.last_report = msgspec.json.decode(output, type=VerificationReport)
             self.problem = None
-        except msgspec.MsgspecError:
+        except ValueError:
             self.problem = (error.decode("utf-8", "replace").strip().splitlines() or ["the check printed nothing"])[-1]
         self.at = datetime.now(UTC)

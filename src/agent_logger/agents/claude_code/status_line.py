@@ -21,7 +21,7 @@ def read_status(data: bytes) -> SessionStatus:
     """Read what can be read; nothing of it is an error."""
     try:
         fields = fields_of(msgspec.json.decode(data))
-    except (msgspec.MsgspecError, RecursionError):
+    except (ValueError, RecursionError):
         fields = {}
     model, limits = fields_of(fields.get("model")), fields_of(fields.get("rate_limits"))
     return SessionStatus(

@@ -55,7 +55,7 @@ def _session_in(raw: msgspec.Raw) -> str | None:
     if user_id.startswith("{"):
         try:
             inner = msgspec.json.decode(user_id)
-        except msgspec.MsgspecError:
+        except (ValueError, RecursionError):
             return None
         return named_id(inner.get("session_id")) if isinstance(inner, dict) else None
     match = _IN_USER_ID.fullmatch(user_id)

@@ -47,7 +47,7 @@ class CodexOutput:
     def read(self, line: bytes) -> list[SdkMessage]:
         try:
             decoded = msgspec.json.decode(line, type=_Line)
-        except (msgspec.MsgspecError, RecursionError):
+        except (ValueError, RecursionError):
             return []
         message = SdkMessage(line, decoded.type)
         match decoded.type:

@@ -58,7 +58,7 @@ class CopilotOutput:
     def read(self, line: bytes) -> list[SdkMessage]:
         try:
             decoded = fitting(_Line, msgspec.json.decode(line))
-        except (msgspec.MsgspecError, RecursionError):
+        except (ValueError, RecursionError):
             return []
         if not decoded.type:
             return []

@@ -90,7 +90,7 @@ class GeminiOutput:
     def read(self, line: bytes) -> list[SdkMessage]:
         try:
             head = msgspec.json.decode(line, type=_Line)
-        except (msgspec.MsgspecError, RecursionError):
+        except (ValueError, RecursionError):
             return []
         if head.type is None:
             return [self._result(line, head)] if head.stats or head.error else []

@@ -90,7 +90,7 @@ class GooseOutput:
     def read(self, line: bytes) -> list[SdkMessage]:
         try:
             head = msgspec.json.decode(line, type=_Line)
-        except (msgspec.MsgspecError, RecursionError):
+        except (ValueError, RecursionError):
             return []
         if head.messages is not None:
             return self._whole(line, head.messages)

@@ -56,7 +56,7 @@ class GrokOutput:
     def read(self, line: bytes) -> list[SdkMessage]:
         try:
             decoded = msgspec.json.decode(line, type=_Line)
-        except (msgspec.MsgspecError, RecursionError):
+        except (ValueError, RecursionError):
             return []
         message = SdkMessage(line, decoded.type or "result", session_id=decoded.session)
         match decoded.type:

@@ -41,7 +41,7 @@ class KimiOutput:
     def read(self, line: bytes) -> list[SdkMessage]:
         try:
             decoded = msgspec.json.decode(line, type=_Line)
-        except (msgspec.MsgspecError, RecursionError):
+        except (ValueError, RecursionError):
             return []
         message = SdkMessage(line, decoded.type or decoded.role, session_id=decoded.session_id)
         match decoded.role:

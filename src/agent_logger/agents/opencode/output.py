@@ -82,7 +82,7 @@ class OpencodeOutput:
     def read(self, line: bytes) -> list[SdkMessage]:
         try:
             head = msgspec.json.decode(line, type=_Line)
-        except (msgspec.MsgspecError, RecursionError):
+        except (ValueError, RecursionError):
             return []
         part, message = head.part, SdkMessage(line, head.type, session_id=head.sessionID)
         match head.type:

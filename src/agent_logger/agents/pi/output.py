@@ -45,7 +45,7 @@ class PiOutput:
     def read(self, line: bytes) -> list[SdkMessage]:
         try:
             decoded = fitting(_Line, msgspec.json.decode(line))
-        except (msgspec.MsgspecError, RecursionError):
+        except (ValueError, RecursionError):
             return []
         message = SdkMessage(line, decoded.type)
         match decoded.type:

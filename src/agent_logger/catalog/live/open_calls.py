@@ -56,7 +56,7 @@ class OpenCalls:
     def _take(self, line: bytes) -> None:
         try:
             head = _head(line)
-        except (msgspec.MsgspecError, RecursionError):
+        except (ValueError, RecursionError):
             return
         if head.type == "request" and head.call:
             self._open[head.call] = LiveCall(head.call, head.thread or MAIN)

@@ -192,7 +192,7 @@ class _File:
             if isinstance(entry, JsonEntry):
                 try:
                     yield decode(entry.raw, "live" if self._live else self.kind or "exchange", self.path.parent)
-                except (msgspec.MsgspecError, SourceError, OSError):
+                except (ValueError, SourceError, OSError):
                     continue  # damage is for `verify` to report
 
 

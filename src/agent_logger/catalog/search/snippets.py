@@ -116,7 +116,7 @@ def _lines_of_time(data: mmap.mmap, time: bytes) -> Iterator[Any]:
     while at >= 0 and count < MOST_LINES:
         start, end = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at)
         end = end if end >= 0 else len(data)
-        with suppress(msgspec.MsgspecError, RecursionError):
+        with suppress(ValueError, RecursionError):
             yield msgspec.json.decode(data[start:end])
         at, count = data.find(time, end, max(high, end + WINDOW)), count + 1
 

@@ -261,7 +261,7 @@ class SessionMask:
     def _string(self, string: bytes) -> bytes:
         try:
             text = msgspec.json.decode(string, type=str)
-        except (msgspec.MsgspecError, UnicodeDecodeError):  # no JSON after all, or half a character
+        except (ValueError, UnicodeDecodeError):  # no JSON after all, or half a character
             text = string.decode("utf-8", "surrogateescape")
             return self.text(text).encode("utf-8", "surrogateescape")
         masked = self.text(text)

@@ -83,7 +83,7 @@ def persisted_files(message: Message) -> list[str]:
 def _marks_of(message: Message) -> list[Persisted]:
     try:
         return _marks.decode(encode(message[MARK])) if MARK in message else []
-    except msgspec.MsgspecError:
+    except (ValueError, RecursionError):
         return []
 
 

@@ -91,7 +91,7 @@ def boot_id() -> str:
 
 
 def load(folder: Path) -> CheckpointPosition:
-    """Load the position; an empty one if there is none. Raises `msgspec.MsgspecError` if it is damaged."""
+    """Load the position; an empty one if there is none. Raises `ValueError` if it is damaged."""
     try:
         return msgspec.json.decode((folder / "position.json").read_bytes(), type=CheckpointPosition)
     except FileNotFoundError:

@@ -143,7 +143,7 @@ class RecorderChild:
         try:
             position = checkpoint.load(self.folder)
             is_lost = checkpoint.is_lost(self.folder, position)
-        except msgspec.MsgspecError as error:
+        except ValueError as error:
             log.warning("position.json is damaged (%s); the position is read from the logs instead", error)
             is_lost = True
         if is_lost:

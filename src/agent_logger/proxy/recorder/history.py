@@ -3,8 +3,6 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
-
 from agent_logger import platform
 from agent_logger.errors import SourceError
 from agent_logger.files.line_files import part_entries
@@ -50,5 +48,5 @@ def _whole(line: bytes, folder: Path) -> bytes:
     try:
         record = decode(line, "wire")
         return (folder / record.file).read_bytes() if isinstance(record, Large) else line
-    except (OSError, msgspec.MsgspecError):
+    except (OSError, ValueError):
         return line

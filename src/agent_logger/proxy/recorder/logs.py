@@ -310,7 +310,7 @@ class Logs:
     def _learn_tail(self, part: PartFile, offset: int, learn: Learn) -> None:
         log = self._log_of(part)
         for line in _tail(part, offset):
-            with suppress(msgspec.MsgspecError, RecursionError):  # damage; `verify` shows it
+            with suppress(ValueError, RecursionError):  # damage; `verify` shows it
                 record = decode(line, "wire")
                 if isinstance(record, Record):
                     learn(log, record)
@@ -352,7 +352,7 @@ def _touched_lines(path: Path) -> Iterator[Touched]:
     for line in lines:
         try:
             yield msgspec.json.decode(line, type=Touched)
-        except msgspec.MsgspecError:  # a crash cut the line: what it announces was not written
+        except ValueError:  # a crash cut the line: what it announces was not written
             continue
 
 
@@ -399,7 +399,7 @@ def _tail_record(line: bytes, folder: Path) -> TailRecord | None:
         record = _decode(line)
         if record.type == "large" and record.file:
             record = _decode((folder / record.file).read_bytes())
-    except (msgspec.MsgspecError, OSError, SourceError):
+    except (ValueError, OSError, SourceError):
         return None
     return record
 

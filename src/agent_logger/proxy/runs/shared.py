@@ -149,7 +149,7 @@ def start(home: Path, log_dir: Path, allow: Sequence[str] = ()) -> None:
     process.wait()  # the process has left the work to a child of its own
     try:
         started = msgspec.json.decode(line, type=_Started)
-    except msgspec.MsgspecError:
+    except ValueError:
         raise StoreError("the proxy did not start") from None
     if started.problem:
         raise StoreError(started.problem)

@@ -82,7 +82,7 @@ def own(log_dir: Path, folders: Sequence[str] = ()) -> Owner:
         holder = msgspec.json.decode(os.pread(held.fd, 1000, 0), type=_Holder)
     except platform.NoLocksError:
         raise StoreError(f"{log_dir} is on a file system without locks; choose another folder") from None
-    except msgspec.MsgspecError:
+    except ValueError:
         holder = _Holder(0)
     except OSError as error:
         raise StoreError(f"cannot use {folder}: {error.strerror}; choose another folder") from error

@@ -245,7 +245,7 @@ def _read_entries(fd: int, offset: int) -> list[tuple[Entry, int]]:
         if HEAD.size + length > len(data) == READ_BYTES and length <= LONGEST_ENTRY:
             data = os.pread(fd, HEAD.size + length, offset)
     pairs: list[tuple[Entry, int]] = []
-    with suppress(msgspec.MsgspecError):  # whole, but not ours: it ends the segment as a torn one does
+    with suppress(ValueError):  # whole, but not ours: it ends the segment as a torn one does
         pairs.extend(unpack(data))
     return pairs
 

@@ -358,7 +358,7 @@ _END = object()
 def _record(line: bytes) -> Record | None:
     try:
         record = decode(line, "wire")
-    except (msgspec.MsgspecError, RecursionError):  # damage; the rest is read
+    except (ValueError, RecursionError):  # damage; the rest is read
         return None
     return record if isinstance(record, Record) else None
 

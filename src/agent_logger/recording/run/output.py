@@ -62,7 +62,7 @@ def _first_object(output: bytes) -> dict[str, Any]:
     for text in (output.strip().removeprefix(jsonl.BOM), *(line[0] for line in _MAY_BE_JSON.finditer(output))):
         try:
             value = msgspec.json.decode(in_utf8(text.strip()))
-        except (msgspec.MsgspecError, RecursionError):
+        except (ValueError, RecursionError):
             continue
         first = next(iter(value), None) if isinstance(value, list) else value
         if isinstance(first, dict):
@@ -173,14 +173,14 @@ def in_one_line(text: bytes) -> bytes:
     already."""
     try:
         return msgspec.json.format(text.strip(), indent=-1) if text.strip().count(b"\n") else b""
-    except (msgspec.MsgspecError, RecursionError):
+    except (ValueError, RecursionError):
         return b""
 
 
 def _elements(text: bytes) -> list[Raw]:
     try:
         return msgspec.json.decode(text, type=list[Raw])
-    except (msgspec.MsgspecError, RecursionError):
+    except (ValueError, RecursionError):
         return []
 
 
