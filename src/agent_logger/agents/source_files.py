@@ -54,7 +54,7 @@ def raw_lines_of(file: File, *, unfinished: bool = False) -> Iterator[bytes]:
         yield from (line.removesuffix(b"\n") for line in lines_in(portion))
 
 
-class Repeats:
+class RepeatedLines:
     """Knows the lines of a file so far. Of lines with ids and times of their own, one that is there again, as after a
     careless restore, says nothing new."""
 

@@ -56,7 +56,7 @@ def decode(line: Line) -> list[JsonEntry | Damage]:
         return [Damage(line.number, line.offset, line.length, f"a line of {line.length:,} bytes")]
     try:
         return [JsonEntry(line.number, line.offset, msgspec.json.decode(line.data), line.data)]
-    except (msgspec.MsgspecError, RecursionError, ValueError):
+    except (ValueError, RecursionError):
         return list(_Salvage(line, line.data))
 
 

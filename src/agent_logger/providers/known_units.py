@@ -79,8 +79,8 @@ def read_on(text: bytes, places: UnitPlaces, count: int) -> tuple[RequestBody, U
     units = body.units(places.api) if body else ()
     if not body or not units or bytes(units[0]) != _MARK:
         return None
-    known = UnitPlaces(places.api, places.starts[:count], places.ends[:count])
-    whole = _follow(text, known, units[1:])
+    known_places = UnitPlaces(places.api, places.starts[:count], places.ends[:count])
+    whole = _follow(text, known_places, units[1:])
     if whole is None:
         return None
     body.set_units(places.api, Units(text, whole))

@@ -60,7 +60,7 @@ def hidden_line(line: bytes) -> bytes:
     such values are hidden here, in the headers and elsewhere in the line."""
     try:
         carriers = _decode(line) if b'"headers"' in line else _Carriers()
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+    except (ValueError, RecursionError, UnicodeDecodeError):
         carriers = _Carriers()
     pairs = [*_pairs(carriers.headers), *_pairs(carriers.trailers)]
     for name, values in pairs:

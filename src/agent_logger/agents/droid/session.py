@@ -267,10 +267,10 @@ class _SessionFile:
 
 def _once(lines: Iterable[DroidLine]) -> Iterator[DroidLine]:
     """Yield the lines without messages that are there again."""
-    seen: set[str] = set()
+    message_ids: set[str] = set()
     for line in lines:
-        if line.type != "message" or line.id is None or line.id not in seen:
-            seen.add(line.id or "")
+        if line.type != "message" or line.id is None or line.id not in message_ids:
+            message_ids.add(line.id or "")
             yield line
 
 

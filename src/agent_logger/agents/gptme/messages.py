@@ -100,13 +100,13 @@ class SubAgentMeta(msgspec.Struct, gc=False):
 
 
 def messages_of(file: File) -> Iterator[GptmeMessage]:
-    seen: set[tuple[str, str, str | None, str]] = set()
+    identities: set[tuple[str, str, str | None, str]] = set()
     for value in objects_of(file, _UNREAD):
         if type(value.get("role")) is str and type(value.get("content")) is str:
             message = fitting(GptmeMessage, value)
             identity = (message.role, str(message.timestamp), message.call_id, message.content)
-            if message.timestamp is None or identity not in seen:  # a line may be there twice
-                seen.add(identity)
+            if message.timestamp is None or identity not in identities:  # a line may be there twice
+                identities.add(identity)
                 yield message
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from agent_logger.agents.objects import decoded, salvaged, time_of_ms
-from agent_logger.agents.source_files import File, Repeats, raw_lines_of
+from agent_logger.agents.source_files import File, RepeatedLines, raw_lines_of
 from agent_logger.model.session import Block, ModelTotal, Usage
 from agent_logger.providers.answer import MOST_NESTED
 from agent_logger.providers.blocks import base
@@ -82,7 +82,7 @@ _STARTED = b'"status":null}}}}'  # the end of an update of a tool that says noth
 def updates_of(file: File, *, spoken: bool) -> Iterator[UpdateLine]:
     """Yield the updates that matter, in order; with `spoken`, also those that nothing was billed for."""
     kinds = SPOKEN if spoken else BILLED
-    repeats = Repeats()
+    repeats = RepeatedLines()
     for line in raw_lines_of(file):
         match = _KIND.search(line, 0, _KIND_BYTES)
         is_whole = match is not None and line.find(_LINE, 1) < 0

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from agent_logger.agents.objects import decoded, salvaged, time_of_ms
-from agent_logger.agents.source_files import File, Repeats, raw_lines_of
+from agent_logger.agents.source_files import File, RepeatedLines, raw_lines_of
 from agent_logger.model.session import Block, Usage
 from agent_logger.providers.answer import MOST_NESTED
 from agent_logger.providers.blocks import base
@@ -108,7 +108,7 @@ _decode = msgspec.json.Decoder(KimiLine).decode
 def lines_of(file: File, *, spoken: bool) -> Iterator[KimiLine]:
     """Yield the lines that matter, in order; with `spoken`, also those that nothing was billed for."""
     kinds = frozenset(name.encode() for name in (_BILLED | _SPOKEN if spoken else _BILLED))
-    repeats = Repeats()
+    repeats = RepeatedLines()
     for line in raw_lines_of(file):
         match = _BEGINNING.match(line)
         kind = (match[2] or match[1]) if match else None

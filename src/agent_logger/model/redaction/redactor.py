@@ -731,7 +731,7 @@ class Redactor:
         """All spans, and how many matches of patterns there are at most."""
         # Credentials are looked for everywhere: they may be newer than what is known.
         spans: list[Span] = []
-        for credential in self._credentials if present else ():
+        for credential in self._credentials:
             if credential.anchor in present:
                 spans += credential.find(data)
         if prefix and any(redaction.rule == _TOO_MANY for redaction in prefix.redactions):

@@ -60,9 +60,9 @@ class Fingerprints:
         known."""
         return self._hmac(f"{PREFIX}{api}:{after}".encode()) if after else self._starts[api]
 
-    def roll(self, api: Api, state: bytes, units: Sequence[msgspec.Raw], known: Rolled | None = None) -> Rolled:
-        """Compute the states of a history. `known`: those of its first units; it is extended."""
-        rolled = known or Rolled([], None, [])
+    def roll(self, api: Api, state: bytes, units: Sequence[msgspec.Raw], earlier: Rolled | None = None) -> Rolled:
+        """Compute the states of a history. `earlier`: those of its first units; it is extended."""
+        rolled = earlier or Rolled([], None, [])
         states, is_answer, first = rolled.states, rolled.is_answer, rolled.first_answer
         if states:
             state, units = states[-1], units[len(states) :]

@@ -21,19 +21,19 @@ class KnownHistory:
 
 class RequestHistory:
     """The history in the text of a request. The text is the same as that of an earlier one, which had the history
-    `known`, for the first `common` bytes."""
+    `earlier`, for the first `common` bytes."""
 
-    def __init__(self, text: bytes, known: KnownHistory | None = None, common: int = 0) -> None:
-        self._text, self._known, self._common = text, known, common
+    def __init__(self, text: bytes, earlier: KnownHistory | None = None, common: int = 0) -> None:
+        self._text, self._earlier, self._common = text, earlier, common
         self._count = 0  # units that are known
         self._body: RequestBody | None = None
         self._places: UnitPlaces | None = None
         self._base, self._rolled = b"", Rolled([], None, [])
 
     def read(self, api: Api) -> RequestBody | None:
-        known = self._known
-        count = known.places.before(self._common) if known and known.places.api == api else 0
-        if known and count and (news := read_on(self._text, known.places, count)):
+        earlier = self._earlier
+        count = earlier.places.before(self._common) if earlier and earlier.places.api == api else 0
+        if earlier and count and (news := read_on(self._text, earlier.places, count)):
             self._body, self._places = news
             self._count = count
             return self._body
@@ -42,8 +42,8 @@ class RequestHistory:
 
     def roll(self, fingerprints: Fingerprints, api: Api, base: bytes, units: Sequence[msgspec.Raw]) -> Rolled:
         """Compute the states of the units that were read, from the state `base` on."""
-        known = self._known if self._count else None
-        states = known.rolled.first(self._count) if known and known.base == base else None
+        earlier = self._earlier if self._count else None
+        states = earlier.rolled.first(self._count) if earlier and earlier.base == base else None
         self._base, self._rolled = base, fingerprints.roll(api, base, units, states)
         return self._rolled
 

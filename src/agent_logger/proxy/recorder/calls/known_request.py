@@ -27,22 +27,22 @@ KNOWN_BYTES = 48 << 20  # of texts, and of their JSON
 MOST_KNOWN = 1024
 SMALLEST_KNOWN = 16 << 10  # a shorter one is worked on as fast
 LARGEST_KNOWN = 8 << 20
-MARK_BYTES = 128 << 10  # between two marks, but for the last ones
-LAST_MARKS = 4  # a client may change the last messages of a history with the next request
+WAYPOINT_BYTES = 128 << 10  # between two waypoints, but for the last ones
+LAST_WAYPOINTS = 4  # a client may change the last messages of a history with the next request
 KEY_BYTES = 64
 MOST_COMPARED = 16  # requests that begin with the same `KEY_BYTES`
 
 T = TypeVar("T")
 
 
-class Mark(NamedTuple, Generic[T]):
+class Waypoint(NamedTuple, Generic[T]):
     """A place behind a message, and what is known of the text before it."""
 
     end: int
     value: T
 
 
-Marks = Sequence[Mark[T]]
+Waypoints = Sequence[Waypoint[T]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,9 +52,9 @@ class KnownRequest:
     text: bytes
     history: KnownHistory | None
     search: Search
-    hmacs: Marks[hmac.HMAC]
+    hmacs: Waypoints[hmac.HMAC]
     encoded: bytes
-    lengths: Marks[int]  # of the JSON, without the quote behind it
+    lengths: Waypoints[int]  # of the JSON, without the quote behind it
 
     @property
     def size(self) -> int:
@@ -66,23 +66,23 @@ class KnownRequest:
         if self.history is None:
             return len(self.text) // 2
         ends = self.history.places.ends
-        return ends[max(len(ends) - 1 - LAST_MARKS, 0)]
+        return ends[max(len(ends) - 1 - LAST_WAYPOINTS, 0)]
 
 
 class RequestText:
     """The text of a request that is being recorded, with its encoding undone."""
 
-    def __init__(self, text: bytes, known: KnownRequest | None = None, common: int = 0) -> None:
-        """`known`: a request that has the first `common` bytes, too."""
+    def __init__(self, text: bytes, earlier: KnownRequest | None = None, common: int = 0) -> None:
+        """`earlier`: a request that has the first `common` bytes, too."""
         self.text = text
-        self._known, self._common = known, common
-        self.history = RequestHistory(text, known.history if known else None, common)
+        self._earlier, self._common = earlier, common
+        self.history = RequestHistory(text, earlier.history if earlier else None, common)
         self._learned: KnownHistory | None = None
         self._ends: Sequence[int] = ()  # of messages
         self._search = Search((), frozenset(), frozenset(), 0)
-        self._hmacs: Marks[hmac.HMAC] = ()
+        self._hmacs: Waypoints[hmac.HMAC] = ()
         self._encoded = b""
-        self._lengths: Marks[int] = ()
+        self._lengths: Waypoints[int] = ()
 
     def note_history(self, api: Api | None) -> None:
         """Note what was learned of the history, once it was read."""
@@ -93,34 +93,34 @@ class RequestText:
 
     def hmac(self, key: bytes) -> str:
         """Compute the HMAC of the text."""
-        marks = self._usable(self._known.hmacs) if self._known else []
-        at, state = marks[-1] if marks else (0, keyed(key))
+        waypoints = self._usable(self._earlier.hmacs) if self._earlier else []
+        at, state = waypoints[-1] if waypoints else (0, keyed(key))
         state, text = state.copy(), memoryview(self.text)
         for end in self._ends_behind(at):
             state.update(text[at:end])
-            marks.append(Mark(end, state.copy()))
+            waypoints.append(Waypoint(end, state.copy()))
             at = end
         state.update(text[at:])
-        self._hmacs = _thinned(marks)
+        self._hmacs = _thinned(waypoints)
         return "v1:" + state.hexdigest()
 
     def search(self, redactor: Redactor) -> Search:
         """Find what is to be redacted."""
-        known, prefix = self._known, None
+        earlier, prefix = self._earlier, None
         # Without the redactions of a credential that is not searched for any more, the text is another.
-        if known and all(map(redactor.knows, known.search.present)):
-            search, size = known.search, len(known.text)
-            tail = common_tail(known.text, self.text, min(size, len(self.text)) - self._common)
+        if earlier and all(map(redactor.knows, earlier.search.present)):
+            search, size = earlier.search, len(earlier.text)
+            tail = common_tail(earlier.text, self.text, min(size, len(self.text)) - self._common)
             prefix = KnownPrefix(size, search.spans, self._common, tail, search.absent, search.matches)
         self._search = redactor.search(self.text, prefix)
         return self._search
 
     def encoded(self) -> msgspec.Raw | None:
         """Return the redacted text as JSON; `None` if it is no text. Call `search` first."""
-        known, spans = self._known, self._search.spans
-        marks = self._usable(known.lengths, _agreement(known.search.spans, spans)) if known else []
-        at, length = marks[-1] if marks else (0, 1)
-        pieces: list[bytes | memoryview] = [memoryview(known.encoded)[:length] if known and marks else b'"']
+        earlier, spans = self._earlier, self._search.spans
+        waypoints = self._usable(earlier.lengths, _agreement(earlier.search.spans, spans)) if earlier else []
+        at, length = waypoints[-1] if waypoints else (0, 1)
+        pieces: list[bytes | memoryview] = [memoryview(earlier.encoded)[:length] if earlier and waypoints else b'"']
         begun = done = bisect_left(spans, at, key=attrgetter("start"))
         for end in [*self._ends_behind(at), len(self.text)]:
             while done < len(spans) and spans[done].end <= end:
@@ -133,8 +133,8 @@ class RequestText:
                 return None
             pieces.append(memoryview(msgspec.json.encode(text))[1:-1])
             at, length, begun = end, length + len(pieces[-1]), done
-            marks.append(Mark(at, length))
-        self._encoded, self._lengths = b"".join([*pieces, b'"']), _thinned(marks[:-1])
+            waypoints.append(Waypoint(at, length))
+        self._encoded, self._lengths = b"".join([*pieces, b'"']), _thinned(waypoints[:-1])
         return msgspec.Raw(self._encoded)
 
     def learned(self) -> KnownRequest:
@@ -144,17 +144,17 @@ class RequestText:
     @property
     def replaces(self) -> KnownRequest | None:
         """The known request that this one replaces: it belongs to the same conversation."""
-        known = self._known
-        return known if known and self._common >= known.core else None
+        earlier = self._earlier
+        return earlier if earlier and self._common >= earlier.core else None
 
-    def _usable(self, marks: Marks[T], agreement: int = LARGEST_KNOWN) -> list[Mark[T]]:
-        return [mark for mark in marks if mark.end < self._common and mark.end <= agreement]
+    def _usable(self, waypoints: Waypoints[T], agreement: int = LARGEST_KNOWN) -> list[Waypoint[T]]:
+        return [waypoint for waypoint in waypoints if waypoint.end < self._common and waypoint.end <= agreement]
 
     def _ends_behind(self, at: int) -> Iterator[int]:
         ends = self._ends
-        last = ends[-LAST_MARKS] if len(ends) >= LAST_MARKS else 0
+        last = ends[-LAST_WAYPOINTS] if len(ends) >= LAST_WAYPOINTS else 0
         for end in ends[bisect_right(ends, at) :]:
-            if end >= last or end - at >= MARK_BYTES:
+            if end >= last or end - at >= WAYPOINT_BYTES:
                 yield end
                 at = end
 
@@ -169,13 +169,13 @@ def _agreement(one: Sequence[Span], other: Sequence[Span]) -> int:
     return min((span.start for spans in (one, other) for span in spans[same : same + 1]), default=LARGEST_KNOWN)
 
 
-def _thinned(marks: Sequence[Mark[T]]) -> Marks[T]:
-    """Drop marks that are close to others, but for the last ones."""
-    thinned: list[Mark[T]] = []
-    for number, mark in enumerate(marks):
+def _thinned(waypoints: Sequence[Waypoint[T]]) -> Waypoints[T]:
+    """Drop waypoints that are close to others, but for the last ones."""
+    thinned: list[Waypoint[T]] = []
+    for number, waypoint in enumerate(waypoints):
         before = thinned[-1].end if thinned else 0
-        if number >= len(marks) - 2 * LAST_MARKS or mark.end - before >= MARK_BYTES:
-            thinned.append(mark)
+        if number >= len(waypoints) - 2 * LAST_WAYPOINTS or waypoint.end - before >= WAYPOINT_BYTES:
+            thinned.append(waypoint)
     return thinned
 
 
@@ -190,33 +190,33 @@ class KnownRequests:
     def begin(self, text: bytes) -> RequestText:
         """Begin to record a request. `remember` ends it."""
         best, common = None, 0
-        for known in self._alike.get(text[:KEY_BYTES], ())[: -MOST_COMPARED - 1 : -1]:
+        for earlier in self._alike.get(text[:KEY_BYTES], ())[: -MOST_COMPARED - 1 : -1]:
             # Most have less in common than the best one so far, which shows at once.
-            if known.text[common : common + KEY_BYTES] != text[common : common + KEY_BYTES]:
+            if earlier.text[common : common + KEY_BYTES] != text[common : common + KEY_BYTES]:
                 continue
-            if (head := common_head(known.text, text)) > common:
-                best, common = known, head
-            if common >= known.core:
+            if (head := common_head(earlier.text, text)) > common:
+                best, common = earlier, head
+            if common >= earlier.core:
                 break
         return RequestText(text, best, common)
 
     def remember(self, request: RequestText) -> None:
-        known = request.learned()
+        latest = request.learned()
         if replaced := request.replaces:
             self._forget(replaced)
-        self._requests[id(known)] = known
-        self._alike.setdefault(known.text[:KEY_BYTES], []).append(known)
-        self._bytes += known.size
+        self._requests[id(latest)] = latest
+        self._alike.setdefault(latest.text[:KEY_BYTES], []).append(latest)
+        self._bytes += latest.size
         while len(self._requests) > 1 and (self._bytes > self._most or len(self._requests) > MOST_KNOWN):
             self._forget(next(iter(self._requests.values())))
 
-    def _forget(self, known: KnownRequest) -> None:
-        if self._requests.pop(id(known), None) is None:
+    def _forget(self, request: KnownRequest) -> None:
+        if self._requests.pop(id(request), None) is None:
             return
-        self._bytes -= known.size
-        key = known.text[:KEY_BYTES]
+        self._bytes -= request.size
+        key = request.text[:KEY_BYTES]
         alike = self._alike[key]
-        alike.remove(known)
+        alike.remove(request)
         if not alike:
             del self._alike[key]
 
