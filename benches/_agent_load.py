@@ -54,7 +54,7 @@ class AgentAnswer:
 class Conversation:
     """A conversation that grows. The newest message is marked for the cache, and no other: as Claude Code does it."""
 
-    def __init__(self, name: str, events: int) -> None:
+    def __init__(self, name: str, events: int, first_bytes: int = FIRST_BYTES) -> None:
         self.session = f"bench-{name}"
         self._chance = random.Random(name)
         self._words = [
@@ -64,7 +64,7 @@ class Conversation:
         self._end = b'],"tools":%b,"max_tokens":32000,"stream":true}' % json.dumps(tools).encode()
         self._turn = b'{"role":"assistant","content":[{"type":"text","text":"%b"}]},' % answer_text(events).encode()
         self._history = bytearray(b'{"model":"claude-sonnet-4-5","messages":[')
-        while len(self._history) < FIRST_BYTES:
+        while len(self._history) < first_bytes:
             self._history += self._result("") + b"," + self._turn
 
     def next_body(self) -> bytes:
@@ -75,8 +75,8 @@ class Conversation:
         return body
 
     @property
-    def is_over(self) -> bool:
-        return len(self._history) > MOST_BYTES
+    def history_bytes(self) -> int:
+        return len(self._history)
 
     def _text(self, size: int) -> str:
         return " ".join(self._chance.choices(self._words, k=size // 6))
@@ -111,7 +111,7 @@ class Agent(asyncio.Protocol):
         self._call()
 
     def _call(self) -> None:
-        if self._conversation.is_over:
+        if self._conversation.history_bytes > MOST_BYTES:
             self._begin()
         body = self._conversation.next_body()
         values = {"host": HOST, "agent": self._number, "session": self._conversation.session, "length": len(body)}

@@ -206,13 +206,14 @@ def runs(python: str) -> bool:
     return False
 
 
-def start_ours(stack: contextlib.ExitStack, log_dir: Path, allow: str) -> tuple[int, int]:
+def start_ours(stack: contextlib.ExitStack, log_dir: Path, allow: str, home: Path | None = None) -> tuple[int, int]:
     """The proxy as its users start it: its port and its process id."""
+    home = home or log_dir.with_name(f"{log_dir.name}-home")
     command = [str(Path(PYTHON).with_name("agent-logger")), "proxy", "--port", "0", "--log-dir", str(log_dir)]
     process = started(
         stack,
         [*command, "--allow-upstream", allow],
-        environment={"AGENT_LOGGER_HOME": str(log_dir.with_name(f"{log_dir.name}-home"))},
+        environment={"AGENT_LOGGER_HOME": str(home)},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
     )

@@ -10,7 +10,6 @@ targets are interleaved and the best one of each counts. The CPU time is that of
 status --json` names. Exit code 1 when a budget is exceeded, or a call is not in the log.
 """
 
-import argparse
 import contextlib
 import json
 import shutil
@@ -23,6 +22,7 @@ from pathlib import Path
 
 import _agent_load
 from _agent_load import AgentAnswer, AgentLoad
+from _figures import Figures, arguments_parser
 from _proxy_load import HOST
 from _proxy_targets import (
     MITMPROXY,
@@ -110,26 +110,23 @@ def show(results: dict[str, Measurement]) -> None:
         print(f"{name:24}{result.rate:9.0f}{result.megabytes:8.0f}{result.p50_ms:6.1f} ms   {cpu}")
 
 
-def judge(results: dict[str, Measurement]) -> bool:
+def judge(results: dict[str, Measurement], figures: Figures) -> None:
     ours, nginx = results["agent-logger"], results.get("nginx")
-    figures = [
-        ("CPU of the recorder, a call", ours.cpu_ms["recorder"], "ms", RECORDER_MS, True),
-        ("until all calls were in the log", ours.drain_seconds, "s", DRAIN_SECONDS, True),
-    ]
+    mitmdump = results.get("mitmdump, writing flows")
+    figures.add("calls a second, all recorded", ours.rate, "calls/s")
+    figures.add("request bytes a second, all recorded", ours.megabytes, "MB/s")
+    figures.add("a call, CPU of the relay", ours.cpu_ms["relay"], "ms")
+    figures.add("a call, CPU of the recorder", ours.cpu_ms["recorder"], "ms", at_most=RECORDER_MS)
+    figures.add("after the load, until all calls were in the log", ours.drain_seconds, "s", at_most=DRAIN_SECONDS)
     if nginx:
-        figures += [
-            ("CPU of the relay, of nginx", ours.cpu_ms["relay"] / nginx.cpu_ms["nginx"], "x", RELAY_OF_NGINX, True),
-            ("calls/s, of nginx", ours.rate / nginx.rate, "x", RATE_OF_NGINX, False),
-        ]
-    good = True
-    for name, figure, unit, budget, at_most in figures:
-        met = figure <= budget if at_most else figure >= budget
-        good &= met
-        print(f"{name:36}{figure:8.2f} {unit:3}{'<=' if at_most else '>='} {budget} {'ok' if met else 'OVER'}")
-    return good
+        relay = ours.cpu_ms["relay"] / nginx.cpu_ms["nginx"]
+        figures.add("a call, CPU of the relay, of nginx's", relay, "x", at_most=RELAY_OF_NGINX)
+        figures.add("calls a second, of nginx's", ours.rate / nginx.rate, "x", at_least=RATE_OF_NGINX)
+    if mitmdump:
+        figures.add("calls a second, of mitmdump's that writes flows", ours.rate / mitmdump.rate, "x")
 
 
-def run(folder: Path, seconds: float) -> bool:
+def run(folder: Path, seconds: float, figures: Figures) -> None:
     with contextlib.ExitStack() as stack:
         upstream = start_upstream(stack)
         ours = our_processes(stack, folder / "log", upstream)
@@ -146,21 +143,22 @@ def run(folder: Path, seconds: float) -> bool:
                     rounds.setdefault(target.name, []).append(result)
         results = {name: merged(measured) for name, measured in rounds.items()}
         show(results)
-        good = judge(results)
+        judge(results, figures)
         made = sum(one.calls + AGENTS for one in rounds[ours.name])
         failed = sum(one.failed for measured in rounds.values() for one in measured)
-        print(f"{made:,} calls were made, {log.calls:,} are in the log; {failed} failed")
-        return good and log.calls == made and not failed
+        figures.add("calls made that are not in the log", abs(made - log.calls), f"of {made:,}", at_most=0)
+        figures.add("calls that failed", failed, f"of {made:,}", at_most=0)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments_parser(__doc__)
     parser.add_argument("--seconds", type=float, default=5.0, help="the time of each load")
     parser.add_argument("--folder", help="where to write; a temporary folder otherwise")
     arguments = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="agent-logger-agent-", dir=arguments.folder))
     try:
-        return 0 if run(folder, arguments.seconds) else 1
+        run(folder, arguments.seconds, figures := Figures("agent"))
+        return figures.finish(write=arguments.write)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -1,6 +1,6 @@
 """The catalog beside ccusage and agentsview, over the same folder of Claude Code's, in one run.
 
-    python benches/catalog.py [MEGABYTES] [--sessions COUNT]
+    ./dev bench catalog [MEGABYTES] [--sessions COUNT]
 
 Seconds of processor time, so that a busy machine does not decide; a ratio is to the peer: under 1 is less than its.
 "The least" is what no index can do without: every line decoded once, every word of its message put into FTS5.
@@ -8,7 +8,6 @@ ccusage is installed by `./dev setup`; agentsview is looked for in the path (`pi
 out if it is not there. `COUNT` small sessions (10,000) are what `ls` and `search` are measured with.
 """
 
-import argparse
 import os
 import resource
 import shutil
@@ -19,6 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from _corpus import fill
+from _figures import Figures, arguments_parser
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.clients import find_ccusage
@@ -69,7 +69,7 @@ def size(path: Path) -> int:
     return sum(it.stat().st_size for it in path.rglob("*") if it.is_file())
 
 
-def large(folder: Path, megabytes: int) -> None:
+def large(folder: Path, megabytes: int, figures: Figures) -> None:
     home = folder / "large"
     fill(home / ".claude", megabytes)
     kept, data = home / ".agent-logger", size(home / ".claude")
@@ -80,27 +80,26 @@ def large(folder: Path, megabytes: int) -> None:
     for _ in range(RUNS):
         shutil.rmtree(kept, ignore_errors=True)
         colds.append(seconds([*OURS, "usage", "--json"], environment))
-    show("usage, nothing there yet", min(colds), peer, "ccusage", "(at most 1.5)")
-    show(
-        "usage, with the catalog",
-        best([*OURS, "usage", "--json"], environment),
-        peer,
-        "ccusage",
-        "(at most 0.5)",
-    )
+    cold, warm = min(colds), best([*OURS, "usage", "--json"], environment)
+    show("usage, nothing there yet", cold, peer, "ccusage")
+    show("usage, with the catalog", warm, peer, "ccusage")
+    if peer:
+        figures.add("first `usage`, of ccusage's", cold / peer, "x", at_most=1.3)
+        figures.add("later `usage`, of ccusage's", warm / peer, "x", at_most=0.2)
     shutil.rmtree(kept)
     first = seconds([sys.executable, "-c", INDEX.format(str(kept))], environment)
     viewer = shutil.which("agentsview")
     theirs = seconds([viewer, "sync"], {**environment, "AGENTSVIEW_NO_DAEMON": "1"}) if viewer else None
-    note = f"{data / 1e6 / first:.0f} MB/s (at least 40), catalog {size(kept) / data:.2f} of the data (under 0.45)"
-    show("first index, search included", first, theirs, "agentsview", note)
+    show("first index, search included", first, theirs, "agentsview")
+    figures.add("first index, search included", data / 1e6 / first, "MB/s", at_least=40)
+    figures.add("size of the catalog, of the data's", size(kept) / data, "x", at_most=0.45)
     least = seconds([sys.executable, "-c", LEAST.format(str(home), str(folder / "least.db"))], environment)
     show("the same beside the least that it takes", first, least, f"{data / 1e6 / least:.0f} MB/s")
     show("ls, nothing changed", best([*OURS, "ls"], environment))
     show("search, nothing changed", best([*OURS, "search", "the"], environment))
 
 
-def many(folder: Path, count: int) -> None:
+def many(folder: Path, count: int, figures: Figures) -> None:
     home = folder / "many"
     made = fill(folder / "made", 0.1)[0]
     source = next((folder / "made").rglob(f"{made.id}.jsonl")).read_text()
@@ -112,7 +111,8 @@ def many(folder: Path, count: int) -> None:
         path.write_text("\n".join(lines) + "\n")
     environment = {"PATH": os.environ["PATH"], "HOME": str(home), "COLUMNS": "80"}
     seconds([sys.executable, "-c", INDEX.format(str(home / ".agent-logger"))], environment)
-    show(f"ls with {count} sessions, the process", best([*OURS, "ls"], environment, 7), note="(under 0.15)")
+    took = best([*OURS, "ls"], environment, 7)
+    figures.add(f"`ls` of {count:,} sessions, the process", took * 1000, "ms", at_most=150)
     show("--help, for comparison", best([*OURS, "--help"], environment, 7))
     code = f"""
 import time; from pathlib import Path; from agent_logger import Catalog
@@ -121,14 +121,16 @@ catalog.search({made.lines[0]["message"]["content"].split()[0]!r}); start = time
 catalog.search({" ".join(made.lines[0]["message"]["content"].split()[:2])!r}); print(time.process_time() - start)
 """
     told = subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True, text=True)
-    show("search, that alone", float(told.stdout), note="(under 0.05)")
+    figures.add(f"a search in {count:,} sessions, that alone", float(told.stdout) * 1000, "ms", at_most=50)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
+    parser = arguments_parser(__doc__)
     parser.add_argument("megabytes", type=int, nargs="?", default=300)
     parser.add_argument("--sessions", type=int, default=10_000)
     asked = parser.parse_args()
+    figures = Figures("catalog")
     with tempfile.TemporaryDirectory() as made_in:
-        large(Path(made_in), asked.megabytes)
-        many(Path(made_in), asked.sessions)
+        large(Path(made_in), asked.megabytes, figures)
+        many(Path(made_in), asked.sessions, figures)
+    sys.exit(figures.finish(write=asked.write))

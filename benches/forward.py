@@ -1,6 +1,6 @@
 """The forward door: what an unread tunnel and an opened one cost, and whether many of both work at once.
 
-    python benches/forward.py [ROUNDS]
+    ./dev bench forward [ROUNDS]
 
 A tunnel is compared with the least that can lie between two sockets, a recorded call in an opened tunnel with the same
 call by a base URL. Both are measured in turns in one run, as CPU time of the proxy's processes, and the best round of
@@ -23,6 +23,8 @@ from pathlib import Path
 from typing import cast
 
 import uvloop
+
+from _figures import Figures, arguments_parser
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.proxy.foreign import foreign_files, foreign_server
@@ -274,8 +276,11 @@ def settled(proxy: Process) -> None:
 # ---------------------------------------------------------------- what is measured
 
 
-def many(proxy: Process, tokens: list[str], trusts: ssl.SSLContext, source: int) -> str:
-    """Open all tunnels and all recorded connections, and use each once while all are open."""
+def many(proxy: Process, tokens: list[str], trusts: ssl.SSLContext, source: int) -> tuple[float, float]:
+    """Open all tunnels and all recorded connections, and use each once while all are open.
+
+    Returns the seconds that took, and the MB of memory that the relay has then.
+    """
     started = time.monotonic()
     tunnels = [connected(proxy.port, f"127.0.0.1:{source}", tokens[n % TOKENS]) for n in range(TUNNELS)]
     opened = []
@@ -294,20 +299,16 @@ def many(proxy: Process, tokens: list[str], trusts: ssl.SSLContext, source: int)
     statm = Path(f"/proc/{proxy.relay_pid}/statm").read_text().split()
     for sock in (*tunnels, *opened):
         sock.close()
-    return f"{seconds:.1f} s, relay has {int(statm[1]) * os.sysconf('SC_PAGE_SIZE') / MB:.0f} MB"
+    return seconds, int(statm[1]) * os.sysconf("SC_PAGE_SIZE") / MB
 
 
 def main() -> int:
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
+    parser = arguments_parser(__doc__)
+    parser.add_argument("rounds", type=int, nargs="?", default=5)
+    arguments = parser.parse_args()
+    rounds: int = arguments.rounds
     _raise_limit()
-    failed = False
-
-    def report(name: str, ours: float, other: float, figure: float, budget: float, unit: str) -> None:
-        nonlocal failed
-        failed |= figure > budget
-        verdict = "over" if figure > budget else "within"
-        print(f"{name:38} {ours:8.3f} against {other:8.3f} ms: {figure:6.3f}{unit}, {verdict} {budget}{unit}")
-
+    figures = Figures("forward")
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         ca_file, _ = foreign_files()  # first: the other processes are to have the same
@@ -325,7 +326,10 @@ def main() -> int:
         for token in tokens:
             proxy.register(origins=[f"https://{HOST}"], token=token, network=network)
 
-        print(f"{TUNNELS} tunnels and {OPENED} recorded connections at once: {many(proxy, tokens, trusts, source)}")
+        seconds, megabytes = many(proxy, tokens, trusts, source)
+        name = f"{TUNNELS:,} tunnels and {OPENED} recorded connections at once"
+        figures.add(f"{name}: all used", seconds, "s")
+        figures.add(f"{name}: memory of the relay", megabytes, "MB")
 
         there = f"127.0.0.1:{source}"
         ours, other = [], []
@@ -333,7 +337,8 @@ def main() -> int:
             token = tokens[number % TOKENS]
             other.append(bulk(socket.create_connection(("127.0.0.1", least)), least_pid) * 1000)
             ours.append(bulk(connected(proxy.port, there, token), proxy.relay_pid) * 1000)
-        report("a MB in a tunnel, CPU", min(ours), min(other), min(ours) / min(other), TUNNEL_BUDGET, "x")
+        ratio = min(ours) / min(other)
+        figures.add("a MB in an unread tunnel, CPU, of the least that lies between", ratio, "x", at_most=TUNNEL_BUDGET)
 
         for size, budget in BUDGETS_MS.items():
             by_door, by_url = [], []
@@ -347,9 +352,10 @@ def main() -> int:
                 head = b"POST /v1/messages HTTP/1.1\r\nhost: %b\r\n" % HOST.encode()
                 by_door.append(calls(proxy, secure, head, size))
             best, usual = (sum(map(min, zip(*rounds_of, strict=True))) for rounds_of in (by_door, by_url))
-            report(f"a recorded call of {size} bytes, CPU", best, usual, best - usual, budget, " ms more")
+            name = f"a recorded call of {size // 1000} KB inside TLS, CPU above one by base URL"
+            figures.add(name, best - usual, "ms", at_most=budget)
         assert proxy.stop() == 0
-    return int(failed)
+    return figures.finish(write=arguments.write)
 
 
 if __name__ == "__main__":

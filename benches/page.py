@@ -1,6 +1,6 @@
 """How fast the page is: home, list and search over an archive, and one session of ten thousand messages.
 
-    python benches/page.py [MEGABYTES]
+    ./dev bench page [MEGABYTES]
 
 Answers are timed by a client on loopback, over a catalog that is made: the median of many, and the processor time of
 the page's own process; first paint and long tasks by Chromium itself. All of it runs on the same cores.
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from _claude_corpus import Corpus
+from _figures import Figures, arguments_parser
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.web.browser import chromium, let_in
@@ -102,12 +103,14 @@ def _longest_ms(trace: list[dict[str, Any]]) -> float:
     return max((it.get("tdur", 0) / 1000 for it in tasks), default=0.0)
 
 
-def main() -> None:
-    megabytes = int(sys.argv[1]) if len(sys.argv) > 1 else 300
+def main() -> int:
+    parser = arguments_parser(__doc__)
+    parser.add_argument("megabytes", type=int, nargs="?", default=300)
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         home, corpus = Path(folder), Corpus()
         session = corpus.write_long(home / ".claude", MESSAGES)
-        corpus.write(home / ".claude", megabytes)
+        corpus.write(home / ".claude", arguments.megabytes)
         words = corpus.words(3)
         with showing(home) as page:
             timed = Timed(page)
@@ -123,16 +126,14 @@ def main() -> None:
                 "why": timed.ms("/why"),
             }
             drawings = drawn(page, f"/sessions/{session}")
-        for name, (median, cpu) in answers.items():
-            print(f"{name:28} {median:8.1f} ms, {cpu:6.1f} ms of the processor{_budget(name)}")
-        for name, value in drawings.items():
-            print(f"{name:28} {value:8.1f} ms{_budget(name)}")
-        print(json.dumps({name: median for name, (median, _) in answers.items()} | drawings))
-
-
-def _budget(name: str) -> str:
-    return f"   budget {BUDGET_MS[name]} ms" if name in BUDGET_MS else ""
+    figures = Figures("page")
+    for name, (median, cpu) in answers.items():
+        print(f"{name:28} {median:8.1f} ms, {cpu:6.1f} ms of the processor")
+        figures.add(f"answer: {name}", median, "ms", at_most=BUDGET_MS.get(name))
+    for name, value in drawings.items():
+        figures.add(f"in Chromium: {name}", value, "ms", at_most=BUDGET_MS.get(name))
+    return figures.finish(write=arguments.write)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,10 +1,10 @@
 """What `run` adds to the time of its child, beside `subprocess.run` of the same; and what the proxy adds to that.
 
-    python benches/run.py [--check]
+    ./dev bench run
 
 The child prints the output of a recorded session. All are run in turn: directly, with `record_requests=False`, and
 through the proxy, which stays for the next run. The first run of each kind stands apart: it imports, makes the home,
-and starts the proxy. `--check` fails when a median of the differences is over its budget.
+and starts the proxy. Exit code 1 when a median of the differences is over its budget.
 """
 
 import os
@@ -14,6 +14,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+from _figures import Figures, arguments_parser
 
 BUDGET_MS = 50.0
 FIRST_PROXY_MS, PROXY_MS = 400.0, 30.0
@@ -29,7 +31,8 @@ def timed(work: object) -> tuple[float, float]:
     return 1000 * (time.perf_counter() - begun), 1000 * (time.process_time() - worked)
 
 
-def main() -> None:
+def main() -> int:
+    write = arguments_parser(__doc__).parse_args().write
     with tempfile.TemporaryDirectory(prefix="agent-logger-bench-") as name:
         os.environ["AGENT_LOGGER_HOME"] = f"{name}/home"
         agent = Path(name) / "claude"
@@ -64,10 +67,11 @@ def main() -> None:
         plain, alone, proxied = ([wall for wall, _ in pairs] for pairs in times.values())
         added, by_proxy = _median_difference(alone, plain), _median_difference(proxied, alone)
         first_by_proxy = first["through the proxy"] - statistics.median(alone)
-        print(f"run adds {added:.2f} ms; the proxy {by_proxy:.2f} ms, and {first_by_proxy:.0f} ms to the first")
-    over = added > BUDGET_MS or by_proxy > PROXY_MS or first_by_proxy > FIRST_PROXY_MS
-    if over and "--check" in sys.argv:
-        sys.exit(f"over the budgets: {BUDGET_MS:.0f} ms; {PROXY_MS:.0f} and {FIRST_PROXY_MS:.0f} ms")
+    figures = Figures("run")
+    figures.add("`run` without the proxy adds to its child", added, "ms", at_most=BUDGET_MS)
+    figures.add("the proxy adds to that", by_proxy, "ms", at_most=PROXY_MS)
+    figures.add("the proxy adds to the first run", first_by_proxy, "ms", at_most=FIRST_PROXY_MS)
+    return figures.finish(write=write)
 
 
 def _median_difference(ones: list[float], others: list[float]) -> float:
@@ -75,4 +79,4 @@ def _median_difference(ones: list[float], others: list[float]) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
