@@ -89,9 +89,9 @@ def test_several_processes_index_what_one_process_does(home: Path, on_two_cores:
         assert len(on_two_cores) == 2
         total = sum(path.stat().st_size for path in home.rglob("*.jsonl"))
         assert done[-1] == (total, total)
+        _check_equal(home)
         assert _shards(catalog.home) == 2
         assert _index_rows(catalog.home) == _index_rows(_made_by_one(home))
-        _check_equal(home)
 
 
 def test_few_sessions_are_indexed_without_another_process(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,12 +196,12 @@ def _shards(ours: Path) -> int:
         return 0
 
 
-def _index_rows(ours: Path) -> tuple[int, int]:
+def _index_rows(ours: Path) -> tuple[int, int, int]:
+    """Return how many texts there are, how many of them have words of their own, and the rows of all shards."""
     with closing(sqlite3.connect(ours / "catalog-text.db")) as texts:
-        texts_and_rows: tuple[int, int] = texts.execute(
-            "SELECT count(*), count(DISTINCT index_row) FROM texts"
-        ).fetchone()
-        return texts_and_rows
+        count, different = texts.execute("SELECT count(*), count(DISTINCT index_row) FROM texts").fetchone()
+        (rows,) = texts.execute("SELECT sum(rows) FROM shards").fetchone()
+        return count, different, rows
 
 
 def _words(ours: Path) -> bytes:
