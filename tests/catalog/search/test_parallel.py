@@ -160,6 +160,8 @@ def test_the_index_is_completed_after_a_process_was_ended(
         assert process.stdout
         indexers = [int(process.stdout.readline()) for _ in range(2)]
         _wait(lambda: _shards(ours) >= shards)
+        if end == signal.SIGINT:
+            os.kill(indexers[0], signal.SIGSTOP)  # it does not end by itself
         os.kill(process.pid if name == "index" else indexers[0], end)
         process.wait(SECONDS)
         _wait(lambda: not any(map(_runs, indexers)))
