@@ -365,6 +365,11 @@ def module_command(module: str, *arguments: str) -> list[str]:
     return [sys.executable, "-P", "-m", module, *arguments]
 
 
+def usable_cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def give_way(niceness: int) -> None:
     """Lower the priority of this thread and of all that it will start. Where the system can, the thread also never
     preempts a running program."""

@@ -141,8 +141,14 @@ class Catalog:
             if not mine:
                 return self.coverage.is_whole
             if seconds == float("inf"):
+                self._index_on_all_cores(progress)
                 self._count_damaged_lines(None)
             return self._with_texts(lambda database, texts: index(database, texts, progress, seconds))
+
+    def _index_on_all_cores(self, progress: Progress | None) -> None:
+        from agent_logger.catalog.search.parallel import index_new_sessions
+
+        self._with_texts(lambda database, texts: index_new_sessions(self.home, database, texts, progress))
 
     def is_sealing_due(self, after_seconds: float | None) -> bool:
         """Whether there may be parts of logs that were not touched for so long, as the last refresh saw."""

@@ -5,7 +5,8 @@ never found. A fork begins with a copy of what it was forked from: one row of an
 
 Indexes are shards: one that has grown enough is followed by the next, and one of which a fifth is dead is dropped, and
 its sessions are indexed again. A session that is removed for good takes its shards with it at once, because words
-cannot be removed from an index one by one.
+cannot be removed from an index one by one. Where very much is new, several processes build a shard each
+(`parallel.py`); later sessions are added to these until they are full.
 """
 
 import sqlite3
@@ -74,10 +75,14 @@ def store_complete_state(database: sqlite3.Connection, state: str) -> None:
         database.execute("INSERT OR REPLACE INTO properties VALUES ('catalog_state', ?)", (state,))
 
 
+def forget_complete_state(database: sqlite3.Connection) -> None:
+    database.execute("DELETE FROM properties")
+
+
 def index(database: sqlite3.Connection, entries: Iterable[IndexedSession], gone: Iterable[str] = ()) -> None:
     """Index these sessions, and forget those that are gone; all at once, or nothing of it."""
     with transaction(database):
-        database.execute("DELETE FROM properties")
+        forget_complete_state(database)
         for session in gone:
             _forget(database, session)
         _drop_dead(database)  # dead rows are dropped before anything is added
@@ -91,7 +96,7 @@ def index(database: sqlite3.Connection, entries: Iterable[IndexedSession], gone:
 def erase(database: sqlite3.Connection, sessions: Iterable[str]) -> None:
     """Remove every word of these sessions; others that shared a shard with them must be indexed again."""
     with transaction(database):
-        database.execute("DELETE FROM properties")
+        forget_complete_state(database)
         shards: set[int] = set()
         for session in sessions:
             shards |= _shards_of(database, session)
@@ -182,6 +187,45 @@ def _matches_in_shard(database: sqlite3.Connection, shard: int, match: str, scop
     return [_read_hit(row) for row in database.execute(query, values)]
 
 
+# ---------------------------------------------------------------- shards
+
+
+def add_shard(database: sqlite3.Connection, rows: int = 0, text_bytes: int = 0) -> int:
+    """Add a shard for so many rows. Returns its number. Its words are in the table `words_` and that number."""
+    shard: int
+    (shard,) = database.execute("SELECT coalesce(max(id), 0) + 1 FROM shards").fetchone()
+    database.execute("INSERT INTO shards VALUES (?, ?, 0, ?, ?)", (shard, rows, text_bytes, rows + 1))
+    create_words(database, "main", f"words_{shard}")
+    return shard
+
+
+def create_words(database: sqlite3.Connection, schema: str, table: str) -> None:
+    """Create a table of words in one of the connection's databases."""
+    database.execute(
+        f"CREATE VIRTUAL TABLE {schema}.{table} USING fts5"
+        f"""(text, tool, file, content = '', tokenize = "unicode61 tokenchars '_'")"""
+    )
+    database.execute(f"INSERT INTO {schema}.{table} ({table}, rank) VALUES ('hashsize', {HASH_BYTES})")
+
+
+def add_words(database: sqlite3.Connection, table: str, texts: Iterable[Text], first: int) -> None:
+    """Add the words of texts, in rows from that number on. Do so at once: any other statement in between makes SQLite
+    write out the words it has gathered."""
+    words = (
+        (number, space_words(text.text), space_words(text.tool), space_words(text.file))
+        for number, text in enumerate(texts, first)
+    )
+    database.executemany(f"INSERT INTO {table} (rowid, text, tool, file) VALUES (?, ?, ?, ?)", words)
+
+
+INSERT_TEXT = "INSERT INTO {} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+
+
+def columns_of(text: Text) -> tuple[int, ...]:
+    # A `bool` is slow to bind.
+    return text.exchange, text.turn, text.kind, text.at, text.until, 1 if text.error else 0
+
+
 # ---------------------------------------------------------------- transaction
 
 
@@ -207,7 +251,7 @@ class _Shard:
             digest = text.hash
             # The row of a copy, each for one text of a session; else a new one.
             copies = copied.get((digest, text.at, text.kind)) if copied else None
-            rows.append((copies.pop() if copies else self._add(text), session, *_columns(text), digest))
+            rows.append((copies.pop() if copies else self._add(text), session, *columns_of(text), digest))
         self._rows += rows
         if entry.relatives:
             self._rows_by_session[entry.session] = rows
@@ -232,23 +276,13 @@ class _Shard:
 
     def write(self) -> None:
         texts, shard = self._words, self._shard
-        self._database.executemany("INSERT INTO texts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", self._rows)
+        self._database.executemany(INSERT_TEXT.format("texts"), self._rows)
         grown = (len(texts), sum(len(text.text) for text in texts), len(texts), shard)
         self._database.execute(
             "UPDATE shards SET rows = rows + ?, text_bytes = text_bytes + ?, next_row = next_row + ? WHERE id = ?",
             grown,
         )
-        # Last, and at once: any other statement in between makes SQLite write out the words it has gathered.
-        words = (
-            (number, space_words(text.text), space_words(text.tool), space_words(text.file))
-            for number, text in enumerate(texts, self._first)
-        )
-        self._database.executemany(f"INSERT INTO words_{shard} (rowid, text, tool, file) VALUES (?, ?, ?, ?)", words)
-
-
-def _columns(text: Text) -> tuple[int, ...]:
-    # A `bool` is slow to bind.
-    return text.exchange, text.turn, text.kind, text.at, text.until, 1 if text.error else 0
+        add_words(self._database, f"words_{shard}", texts, self._first)  # last
 
 
 def _register(database: sqlite3.Connection, entry: IndexedSession) -> tuple[int, Sequence[Text]]:
@@ -271,7 +305,7 @@ def _reuse_rows(database: sqlite3.Connection, session: int, entry: IndexedSessio
     rest: list[tuple[int, ...]] = []
     for text in entry.texts:
         if rows := rows_by_hash.get(text.hash):
-            rest.append((*_columns(text), rows.pop(), session))
+            rest.append((*columns_of(text), rows.pop(), session))
         else:
             new.append(text)
     columns = "exchange = ?, turn = ?, kind = ?, at = ?, result_at = ?, is_error = ?"
@@ -293,17 +327,9 @@ def _rows_by_hash(database: sqlite3.Connection, session: int, since: tuple[int, 
 
 def _growing_shard(database: sqlite3.Connection) -> tuple[int, int]:
     """Return the shard that grows, and the number of its next row."""
-    row = database.execute("SELECT id, next_row, text_bytes FROM shards ORDER BY id DESC LIMIT 1").fetchone()
-    if row and row[2] < SHARD_TEXT_BYTES:
-        return row[0], row[1]
-    shard = row[0] + 1 if row else 1
-    database.execute("INSERT INTO shards VALUES (?, 0, 0, 0, 1)", (shard,))
-    database.execute(
-        f"CREATE VIRTUAL TABLE words_{shard} USING fts5"
-        f"""(text, tool, file, content = '', tokenize = "unicode61 tokenchars '_'")"""
-    )
-    database.execute(f"INSERT INTO words_{shard} (words_{shard}, rank) VALUES ('hashsize', {HASH_BYTES})")
-    return shard, 1
+    query = "SELECT id, next_row FROM shards WHERE text_bytes < ? ORDER BY id DESC LIMIT 1"
+    row = database.execute(query, (SHARD_TEXT_BYTES,)).fetchone()
+    return (row[0], row[1]) if row else (add_shard(database), 1)
 
 
 def _forget(database: sqlite3.Connection, session: str) -> None:
