@@ -32,8 +32,10 @@ from agent_logger.catalog.tree import SessionNode
 from agent_logger.cli import COMMANDS, NAME, _checks, _explain, config, find, ls, rm, run, shell, show, tag, usage
 from agent_logger.config import SETTINGS, Setting, SettingList, Written
 from agent_logger.exports.report import ExportReport
+from agent_logger.imports.run import ImportResult
 from agent_logger.logs import verify
 from agent_logger.logs.disk_usage import FolderUsage
+from agent_logger.model.origin import Origin
 from agent_logger.model.records import KINDS, Kind
 from agent_logger.model.records import tag as type_tag
 from agent_logger.model.session import Session, Turn
@@ -276,6 +278,8 @@ REPORTS: dict[str, tuple[str, Any]] = {
     "tree": ("agent-logger tree --json", SessionNode),
     "tail": ("a line of agent-logger tail --json", Moment),
     "export": ("agent-logger export --json", ExportReport),
+    "import": ("agent-logger import --json", list[ImportResult]),
+    "import-list": ("agent-logger import --list --json", list[Origin]),
     "find-agents": ("agent-logger find --json, without an ID", list[InstalledAgent]),
     "find": ("agent-logger find --json", list[find.FoundFile]),
     "ls": ("agent-logger ls --json", list[ls.SessionRow]),

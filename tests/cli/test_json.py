@@ -13,7 +13,7 @@ from tests.commands import run_command
 from tests.recording.played import script
 from tests.web.homes import SUB_AGENTS, demo, real_sessions
 
-from agent_logger.cli import COMMANDS
+from agent_logger.cli import COMMANDS, module_of
 
 ROOT = Path(__file__).parents[2]
 RESULT = {"type": "result", "is_error": False, "session_id": SUB_AGENTS, "result": "Done.", "num_turns": 1}
@@ -67,7 +67,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_command_with_a_json_option_is_tested() -> None:
-    commands = {name: import_module(f"agent_logger.cli.{name}").command for name in COMMANDS}
+    commands = {name: import_module(module_of(name)).command for name in COMMANDS}
     assert {words[0] for _, words in ASKED} == {name for name, it in commands.items() if _has_json(it)}
 
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 SINGLE_FILE = "agent_logger.agents.single_file"
 PYTHON_INSTALLER = "uv tool install"
+# Ends the path of a file with the rows of one session, which were taken out of a database.
+ROWS_SUFFIX = ".rows.jsonl"
 
 
 class AgentLocation(msgspec.Struct, frozen=True, kw_only=True):
@@ -254,6 +256,10 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
 
     def open_session(self, source: "Source") -> "SourceFiles":
         """Return the files of a session. If `source.others` is None, look for them. Raises `SourceError`, `OSError`."""
+        if source.path.endswith(ROWS_SUFFIX):
+            from agent_logger.agents.databases.rows_file import open_rows
+
+            return open_rows(source.path)
         return self._files.open_session(source)
 
     def is_main_file(self, path: str, first: bytes) -> bool:

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from agent_logger.catalog.search.search import Coverage, Searched
     from agent_logger.catalog.tree import SessionNode
     from agent_logger.files.sources import Source
+    from agent_logger.model.origin import Origin
     from agent_logger.model.session import Session
 
 FRESH_SECONDS = 1.0
@@ -266,10 +267,19 @@ class Catalog:
             return None
         if files := self.damaged_files(session_id).get(session_id):
             session = replace(session, damaged_lines=sum(files.values()))
+        if origins := self._origins(session_id):
+            session = replace(session, imported=origins)
         if not in_flight(session):
             return session
         summary = self.summary(session_id)
         return session if summary and summary.live else mark_interrupted(session)
+
+    def _origins(self, session_id: str) -> "list[Origin]":
+        """Return the imports that a session is from."""
+        from agent_logger.archive.imported import origin_of
+
+        names = dict.fromkeys(source.imported for source in self.sources(session_id) if source.imported)
+        return [origin for name in names if (origin := origin_of(self.home, name))]
 
     def damaged_files(self, *session_ids: str) -> dict[str, dict[Path, int]]:
         """Return how many damaged lines are in which file, for each of these sessions that has any; `verify` shows

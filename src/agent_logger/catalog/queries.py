@@ -184,7 +184,7 @@ def summaries(database: sqlite3.Connection, ids: Sequence[str]) -> list[SessionS
     damaged: dict[str, int] = {}
     query = f"""
         SELECT session, witnesses, damaged_lines, closed_stamp IS stamp, {_SOURCE} FROM sources
-        WHERE session IN (SELECT value FROM json_each(?)) ORDER BY agent IS NULL, key
+        WHERE session IN (SELECT value FROM json_each(?)) AND {COUNTING} ORDER BY agent IS NULL, key
     """
     for session, witnesses, lines, is_closed, *source in database.execute(query, given):
         source_row = _source_of(source)
@@ -202,7 +202,9 @@ def summaries(database: sqlite3.Connection, ids: Sequence[str]) -> list[SessionS
 def current_ids(database: sqlite3.Connection, names: Iterable[str]) -> dict[str, str]:
     """Return the session that each name belongs to: its id, or the name of one of its logs."""
     given = json_list(set(names))
-    logs = "SELECT name, session FROM sources WHERE name IN (SELECT value FROM json_each(?))"
+    logs = """
+        SELECT name, session FROM sources WHERE name IN (SELECT value FROM json_each(?)) ORDER BY imported IS NULL
+    """  # the last counts
     ids = "SELECT id, id FROM sessions WHERE id IN (SELECT value FROM json_each(?))"
     return {**dict(database.execute(logs, (given,))), **dict(database.execute(ids, (given,)))}
 
@@ -280,7 +282,8 @@ def _live_sessions(database: sqlite3.Connection) -> list[str]:
 def _summary(row: sqlite3.Row, sources: Sequence[Source], live: _Live, damaged: int) -> SessionSummary:
     name, nano = row["id"], row["nano_usd"]
     in_flight, ending = bool(row["in_flight"]), row["ending"]
-    is_at_work = live.holds(name, row["ended"], in_flight=in_flight, over=bool(row["is_over"]))
+    imports = tuple(sorted({source.imported for source in sources if source.imported}))
+    is_at_work = not imports and live.holds(name, row["ended"], in_flight=in_flight, over=bool(row["is_over"]))
     return SessionSummary(
         **{name: row[name] for name in _AS_IT_IS},
         turns=row["turns"],
@@ -306,6 +309,7 @@ def _summary(row: sqlite3.Row, sources: Sequence[Source], live: _Live, damaged: 
         damaged_lines=damaged,
         unlisted_calls=bool(row["has_unlisted_calls"]),
         main_missing=_is_main_missing(sources),
+        imported=imports,
     )
 
 
@@ -424,7 +428,7 @@ def stamps(database: sqlite3.Connection) -> dict[str, tuple[str, int]]:
 
 
 def sources_of(database: sqlite3.Connection, session: str) -> list[Source]:
-    query = f"SELECT {_SOURCE} FROM sources WHERE session = ? ORDER BY agent IS NULL, key"
+    query = f"SELECT {_SOURCE} FROM sources WHERE session = ? AND {COUNTING} ORDER BY agent IS NULL, key"
     return list(map(_source_of, database.execute(query, (session,))))
 
 
@@ -464,7 +468,8 @@ class OwnLog(NamedTuple):
 
 
 def own_logs(database: sqlite3.Connection) -> list[OwnLog]:
-    rows = database.execute("SELECT session, path, parent IS NOT NULL FROM sources WHERE agent IS NULL AND key = path")
+    own = "agent IS NULL AND key = path AND imported IS NULL"
+    rows = database.execute(f"SELECT session, path, parent IS NOT NULL FROM sources WHERE {own}")
     return [OwnLog(session, Path(restored(path)), bool(forked)) for session, path, forked in rows]
 
 
@@ -481,10 +486,14 @@ def summaries_beside(database: sqlite3.Connection, session: str) -> dict[str, st
     )
 
 
-_SOURCE = "key, agent, path, name, modified, size, stamp, other_paths"
+_SOURCE = "key, agent, path, name, modified, size, stamp, other_paths, imported"
+# What was imported does not count where this machine has the session.
+COUNTING = """(imported IS NULL OR NOT EXISTS (
+    SELECT 1 FROM sources local WHERE local.session = sources.session AND local.imported IS NULL
+))"""
 
 
 def _source_of(row: Sequence[Any]) -> Source:
-    key, agent, path, name, modified, size, stamp, others = row
+    key, agent, path, name, modified, size, stamp, others, imported = row
     paths = None if others is None else tuple(map(restored, msgspec.json.decode(others)))
-    return Source(restored(key), agent, restored(path), restored(name), modified, size, stamp, paths)
+    return Source(restored(key), agent, restored(path), restored(name), modified, size, stamp, paths, imported)

@@ -18,7 +18,7 @@ class Schema(NamedTuple):
 
 
 CATALOG = Schema(
-    16,
+    17,
     """
 CREATE TABLE properties (         -- of the catalog itself
     name TEXT PRIMARY KEY,        -- catalog_id: a new one for every catalog; change_count: grows with every change;
@@ -45,6 +45,8 @@ CREATE TABLE sources (            -- a session as one witness has it: a log, a t
     path TEXT NOT NULL,
     folder TEXT GENERATED ALWAYS AS (rtrim(path, replace(path, '/', ''))) VIRTUAL,  -- the path up to the last slash
     agent TEXT,                   -- whose file it is; none for a log of ours
+    imported TEXT,                -- the import that it belongs to; none: it is of this machine. What is imported does
+                                  -- not count where this machine has the session
     name TEXT NOT NULL,           -- of the log, or the client's id
     other_paths TEXT,             -- JSON: paths of its sub-agents' files; none: its reader looks for them
     session TEXT NOT NULL,        -- sessions.id

@@ -47,6 +47,7 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
     labels: tuple[str, ...] = ()  # this, pinned and note: what people say of it
     pinned: bool = False
     note: str | None = None
+    imported: tuple[str, ...] = ()  # names of the imports that it is in; none: this machine has it
 
     @property
     def wall_seconds(self) -> float | None:

@@ -16,7 +16,7 @@ from agent_logger.catalog.ledger.blocks import BLOCK, Slice, UsageBlock, blocks
 from agent_logger.catalog.ledger.rows import BIT, EPOCH, WITNESS_SETS, LedgerRow
 from agent_logger.catalog.ledger.stored_responses import decode_responses
 from agent_logger.catalog.ledger.totals import FORMS, QUARTER, By, DatabaseSums, Sum, Total, in_order, time_key, totals
-from agent_logger.catalog.queries import moment, since, until, where_clause, whole_or_part
+from agent_logger.catalog.queries import COUNTING, moment, since, until, where_clause, whole_or_part
 from agent_logger.catalog.summary import Filter
 from agent_logger.model.responses import ModelResponse
 from agent_logger.model.session import Usage
@@ -53,7 +53,7 @@ def ledger_rows(database: sqlite3.Connection, where: Filter, session: str | None
 def session_source_responses(database: sqlite3.Connection, session: str) -> Iterator[ModelResponse]:
     """Yield all responses that the session's sources report, whether they count or not."""
     blobs = database.execute(
-        "SELECT responses FROM source_responses JOIN sources ON sources.id = source WHERE session = ?",
+        f"SELECT responses FROM source_responses JOIN sources ON sources.id = source WHERE session = ? AND {COUNTING}",
         (session,),
     ).fetchall()
     return (response for (data,) in blobs for response in decode_responses(data))

@@ -10,6 +10,7 @@ import select
 import sys
 from importlib import import_module
 from io import TextIOWrapper
+from keyword import iskeyword
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -46,6 +47,7 @@ SECTIONS = {
     },
     "Keep": {
         "archive": "copy agents' sessions; --restore brings one back",
+        "import": "import sessions of other machines: bundles, session files, homes",
         "hook": "store what an agent's hooks report; --install sets them up",
     },
     "Check": {
@@ -70,6 +72,12 @@ SECTIONS = {
 }
 COMMANDS = {name: line for section in SECTIONS.values() for name, line in section.items()}
 
+
+def module_of(command: str) -> str:
+    """Return the module of a command. A word of Python is no name for a module."""
+    return f"{__name__}.{command}_" if iskeyword(command) else f"{__name__}.{command}"
+
+
 EXAMPLES = [
     ("agent-logger demo", "record a scripted session; needs no key"),
     ("agent-logger run -- claude", "record this session"),
@@ -91,7 +99,7 @@ class Shell(click.Group):
     def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f".{cmd_name}", __name__).command
+        command: click.Command = import_module(module_of(cmd_name)).command
         return command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

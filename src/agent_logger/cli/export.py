@@ -18,6 +18,7 @@ from agent_logger.errors import SourceError
 from agent_logger.exports.formats import FORMATS
 from agent_logger.exports.masks.mask import KINDS
 from agent_logger.model.plurals import pluralize
+from agent_logger.views.terminal.screen import is_terminal
 
 if TYPE_CHECKING:
     from agent_logger.catalog.catalog import Catalog
@@ -94,6 +95,8 @@ def command(
               calls, tools and the system prompt where the proxy recorded them
     atif  Agent Trajectory Interchange Format 1.7: steps with tool calls,
           tokens and costs; sub-agents as embedded trajectories
+    bundle  the files of all witnesses as .tar.zst, for another machine:
+          'agent-logger import' takes it
 
     At the end, a report on stderr says what was removed, by rule and place, and what looks odd and stayed: e-mail
     addresses, home paths, host names, long base64. With -o and --json it is printed on stdout.
@@ -109,9 +112,12 @@ def command(
       agent-logger export 1f320356 --to md --mask paths,names,emails --check
       agent-logger export 20261115-084532-a7f3_b1 --to wire > branch.jsonl
       agent-logger export --to json --since 'last week' -o week/
+      agent-logger export 1f320356 --to bundle -o session.tar.zst
     """
     from agent_logger.exports.write import Export
 
+    if mask and FORMATS[form].packed:
+        raise click.UsageError("a bundle cannot be masked, because an import needs the paths; use another format")
     selectors = {name: value for name, value in conditions.items() if value is not None}
     if sessions and selectors:
         raise click.UsageError("give either IDs, or options that select sessions")
@@ -144,6 +150,8 @@ def _is_folder(output: str) -> bool:
 def _check_target(form: "Format", sessions: "Sequence[ExportedSession]", output: str | None) -> None:
     if len(sessions) > 1 and not form.joins and (output is None or not _is_folder(output)):
         raise click.UsageError(f"a file of {form.name} has one session: name a folder for several, with -o FOLDER/")
+    if form.packed and output is None and is_terminal():
+        raise click.UsageError(f"a {form.name} is no text: name a file for it, with -o FILE.{form.suffix}")
 
 
 def _printer(form: "Format") -> Callable[[bytes], None]:
@@ -152,6 +160,8 @@ def _printer(form: "Format") -> Callable[[bytes], None]:
             return lambda data: _output.json_lines([data])
         case "html" | "md":
             return lambda data: _output.texts([data.decode("utf-8", "replace")])
+        case "bundle":
+            return lambda data: click.echo(data, nl=False)
     return _output.json_bytes
 
 

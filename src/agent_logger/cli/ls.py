@@ -93,7 +93,8 @@ def command(
     The model is the one with most responses in the main thread; +1 means that there is another. Exchanges are prompts
     with all that followed. Active is the time that the agent was working. Tokens are all billed tokens. Sources are
     what recorded the session: the agent's own file, the proxy, an SDK, `run`, hooks. If the agent's file is gone, only
-    the files of its sub-agents or the prompts may be left. A narrow terminal has fewer columns.
+    the files of its sub-agents or the prompts may be left. A session that was imported says so. A narrow terminal has
+    fewer columns.
 
     \b
     Examples:
@@ -224,7 +225,8 @@ def _sources(row: "SessionSummary") -> str:
     if row.prompts_only:
         return "prompts only"
     text = sources_text(row.witnesses)
-    return text.replace("file", "sub-agents' files") if row.main_missing else text
+    text = text.replace("file", "sub-agents' files") if row.main_missing else text
+    return f"{text}, imported" if row.imported else text
 
 
 def _model(row: "SessionSummary") -> str:

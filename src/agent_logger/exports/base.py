@@ -68,3 +68,5 @@ class Format(NamedTuple):
     module: str
     # Whether one file can have several sessions, one after the other.
     joins: bool = True
+    # Whether the pieces are those of an archive, which is packed by zstd when it is written.
+    packed: bool = False

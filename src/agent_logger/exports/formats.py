@@ -30,6 +30,10 @@ FORMATS: Mapping[str, Format] = {
         Format(
             *("atif", "atif.json", "application/json", "ATIF", f"{_ROOM}.atif"),
         ),
+        Format(
+            *("bundle", "tar.zst", "application/zstd", "Bundle", f"{_ROOM}.bundle"),
+            packed=True,
+        ),
     )
 }
 

@@ -9,7 +9,7 @@ from agent_logger.catalog.summary import Filter, SessionSummary
 from agent_logger.errors import SourceError
 from agent_logger.exports.base import ExportedSession
 from agent_logger.files.parts import PartFile, part_of
-from agent_logger.files.sources import Source
+from agent_logger.files.sources import Source, source_at
 from agent_logger.logs.log_records import kind_of_log
 from agent_logger.logs.reader import read_session
 from agent_logger.model.session import Session
@@ -72,6 +72,14 @@ def exported_file(path: Path, read: Callable[[], Session]) -> ExportedSession:
         session.id,
         read=lambda: session,
         wire_logs=lambda: logs,
+        sources=lambda: [_source_at(path, session)],
         agent=session.agent,
         project=session.project,
     )
+
+
+def _source_at(path: Path, session: Session) -> Source:
+    part = part_of(path)
+    if part and kind_of_log(part.folder, part.name):
+        return Source(str(part.path), None, str(part.path), part.name, 0.0, 0, "")
+    return source_at(session.agent or "", path, session.id)

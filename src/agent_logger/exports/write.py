@@ -20,6 +20,7 @@ from agent_logger.exports.base import ExportContext, ExportedSession, Format
 from agent_logger.exports.check import check
 from agent_logger.exports.formats import pieces_of
 from agent_logger.exports.masks.mask import Masks
+from agent_logger.exports.pack import packed, unpacked
 from agent_logger.exports.report import ExportReport, Inspector, SessionFindings, add_findings
 from agent_logger.home.layout import safe_name
 
@@ -81,8 +82,10 @@ class Export:
     def _write_session(self, session: ExportedSession, put: Callable[[bytes], object]) -> SessionFindings:
         context = ExportContext(self._masks.of(session.project), is_joined=self._is_joined)
         inspector = Inspector(session.id)
-        for piece in inspector.inspected(pieces_of(self.form, session, context)):
-            put(piece.data)
+        inspected = inspector.inspected(pieces_of(self.form, session, context))
+        data = (piece.data for piece in inspected)
+        for chunk in packed(data) if self.form.packed else data:
+            put(chunk)
         self._advance(session.bytes)
         return inspector.findings(len(context.damaged))
 
@@ -98,7 +101,10 @@ class Export:
 
     def _passes(self, chunks: Iterable[bytes], file: str | None = None) -> bool:
         """Whether the check finds nothing in what was written."""
-        hits = list(check(chunks, file, self._masks.all))
+        if self.form.packed:
+            hits = [hit for name, content in unpacked(chunks) for hit in check(content, name, self._masks.all)]
+        else:
+            hits = list(check(chunks, file, self._masks.all))
         self.report.hits += hits
         return not hits
 

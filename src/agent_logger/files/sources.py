@@ -33,6 +33,7 @@ class Source(NamedTuple):
     size: int
     stamp: str
     others: tuple[str, ...] | None = None  # paths of its sub-agents' files; none: the reader looks for them
+    imported: str | None = None  # the import that it belongs to; none: it is of this machine
 
     @property
     def prompts_only(self) -> bool:
@@ -85,6 +86,12 @@ class StampCache:
             return False
         self._passed_over.append((agent, names))
         return True
+
+    def without_looks(self) -> "StampCache":
+        """Return the same values, for folders that are to be looked at every time."""
+        cache = StampCache(self._stored)
+        cache.new = self.new
+        return cache
 
     @property
     def passed_over(self) -> set[tuple[str | None, str]]:

@@ -57,6 +57,7 @@ class ListedSession(msgspec.Struct, frozen=True, kw_only=True):
     labels: tuple[str, ...] = ()
     pinned: bool = False
     note: str | None = None
+    imported: tuple[str, ...] = ()  # names of the imports that it is from; empty: this machine recorded it
 
 
 def mark_text(labels: tuple[str, ...], *, pinned: bool) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from agent_logger.archive.imported import imports_path
 from agent_logger.catalog.discovery.agent_files import agent_sessions
 from agent_logger.catalog.discovery.own_logs import folders_of_logs, hooked_sessions, logs_in
 from agent_logger.files.sources import Source, StampCache
@@ -21,6 +22,10 @@ def find_sources(home: Path, remembered: StampCache) -> Iterator[Source]:
     if typed := [source for source in of_agents if source.prompts_only]:
         excluded = remembered.passed_over.union((source.agent, source.name) for source in archived)
         yield from (source for source in typed if (source.agent, source.name) not in excluded)
+    if imports_path(home).is_dir():
+        from agent_logger.catalog.discovery.imported import imported_sources
+
+        yield from imported_sources(home, remembered)
 
 
 def _archived_sources(home: Path, present: Iterable[tuple[str | None, str]], cache: StampCache) -> Iterator[Source]:

@@ -13,7 +13,7 @@ from agent_logger.agents.registry import recognise
 from agent_logger.agents.single_file import id_in
 from agent_logger.catalog.discovery.own_logs import logs_in
 from agent_logger.files import foreign
-from agent_logger.files.parts import log_named
+from agent_logger.files.parts import log_named, part_of
 from agent_logger.files.sources import FIRST_BYTES, FileStamps, Source, StampCache, stat_of
 from agent_logger.logs.log_records import kind_of_log
 
@@ -27,6 +27,15 @@ def sessions_below(folder: Path) -> Iterator[Source]:
         for name in sorted(names):
             if log_named(name) not in logs:
                 yield from _sessions_in(Path(inside, name.removesuffix(foreign.SEALED)))
+
+
+def sessions_in_file(path: Path) -> Iterator[Source]:
+    """Yield the session in a file, or those in a database, whatever its name."""
+    part = part_of(path)
+    if part and kind_of_log(part.folder, part.name):
+        yield from (source for source in logs_in(str(part.folder), StampCache()) if source.name == part.name)
+    else:
+        yield from _sessions_in(path)
 
 
 def _sessions_in(path: Path) -> Iterator[Source]:

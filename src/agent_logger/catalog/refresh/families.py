@@ -9,7 +9,7 @@ import hashlib
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import reduce
@@ -113,6 +113,7 @@ def _store_source(database: sqlite3.Connection, reading: SourceReading) -> int:
         "key": storable(source.key),
         "path": storable(source.path),
         "agent": source.agent,
+        "imported": source.imported,
         "name": storable(source.name),
         "other_paths": None if source.others is None else json_list(source.others),
         "session": storable(batch.session),
@@ -230,6 +231,7 @@ def _with_families(database: sqlite3.Connection, sessions: set[str]) -> set[str]
 @dataclass(slots=True)
 class _Source:
     agent: str | None
+    is_imported: bool
     parent: str | None
     witnesses: int
     size: int
@@ -249,6 +251,10 @@ class _SessionSources:
 
     sources: list[_Source] = field(default_factory=list)
     rows: list[LedgerRow] = field(default_factory=list)
+
+    @property
+    def is_imported(self) -> bool:
+        return all(source.is_imported for source in self.sources)
 
     @property
     def best(self) -> _Source:
@@ -271,13 +277,15 @@ def _derive(database: sqlite3.Connection, names: set[str], fresh: Mapping[str, _
     gathered: dict[str, _SessionSources] = {}
     for session, source in _sources(database, names, fresh):
         gathered.setdefault(session, _SessionSources()).sources.append(source)
+    has_imports = _drop_outranked(gathered)
     families = _find_families(gathered)
     descent = _Descent(gathered, families)
     parents = descent.parents
     ledger = Ledger(descent.places)
-    for source in (source for group in gathered.values() for source in group.sources):
-        ledger.add(source.responses)
-        ledger.add_totals(source.billed.totals)
+    sources = [source for group in gathered.values() for source in group.sources]
+    for billed in _counted_once(sources) if has_imports else (source.billed for source in sources):
+        ledger.add(billed.responses)
+        ledger.add_totals(billed.totals)
     for row in ledger.rows(_Origins(gathered, parents).session_of):
         gathered[row.session].rows.append(row)
     _replace_rows(database, names, [row for group in gathered.values() for row in group.rows])
@@ -301,22 +309,46 @@ def _derive(database: sqlite3.Connection, names: set[str], fresh: Mapping[str, _
         database.executemany(upsert("sessions", sessions[0], "id", _SESSION_CHANGES), sessions)
 
 
+def _drop_outranked(gathered: Mapping[str, _SessionSources]) -> bool:
+    """Drop what was imported of sessions that this machine has. Returns whether any source was imported."""
+    has_imports = False
+    for group in gathered.values():
+        if any(source.is_imported for source in group.sources):
+            has_imports = True
+            group.sources = [source for source in group.sources if not source.is_imported] or group.sources
+    return has_imports
+
+
+def _counted_once(sources: Sequence[_Source]) -> Iterator[_Responses]:
+    """Yield what counts: of imported sources only responses that no source of this machine has, so that an import,
+    which may say anything, changes nothing in the sums of this machine's sessions. A client's total, of which a part
+    counts elsewhere, is left out."""
+    own_keys = {key for source in sources if not source.is_imported for key in source.billed.keys}
+    for source in sources:
+        if not source.is_imported or own_keys.isdisjoint(source.billed.keys):
+            yield source.billed
+            continue
+        responses = [row for row in source.responses if (key := shared_key(row)) is None or hashed(key) not in own_keys]
+        yield _Responses(responses, ())
+
+
 def _sources(
     database: sqlite3.Connection, names: set[str], fresh: Mapping[str, _Responses]
 ) -> Iterable[tuple[str, _Source]]:
     rows = database.execute(
         f"""
-        SELECT session, key, agent, {_PARENT}, witnesses, size, modified, stamp, responses, totals, first_write,
-            responses_before_own_line
+        SELECT session, key, agent, imported, {_PARENT}, witnesses, size, modified, stamp, responses, totals,
+            first_write, responses_before_own_line
         FROM sources own JOIN source_responses ON source = own.id
         WHERE session IN (SELECT value FROM json_each(?)) AND read_error IS NOT ? ORDER BY key
         """,
         (json_list(names), REMOVED),
     )
-    for session, key, agent, parent, witnesses, size, modified, stamp, data, totals, *times in rows:
+    for session, key, agent, imported, parent, witnesses, size, modified, stamp, data, totals, *times in rows:
         responses = fresh.get(key) or _Responses(decode_responses(data), decode_totals(totals))
         beginning = beginning_of(None, *times)
-        yield session, _Source(agent, parent, witnesses, size, modified, stamp, responses, beginning)
+        is_imported = imported is not None
+        yield session, _Source(agent, is_imported, parent, witnesses, size, modified, stamp, responses, beginning)
 
 
 def _replace_rows(database: sqlite3.Connection, sessions: set[str], rows: Sequence[LedgerRow]) -> None:
@@ -397,10 +429,19 @@ class _Descent:
             members.setdefault(family, []).append(name)
         for names in members.values():
             if len(names) > 1 or any(source.parent for source in gathered[names[0]].sources):
-                relatives = Relatives(_lineage(name, gathered[name]) for name in names)
-                parents = relatives.parents()
-                self.parents |= parents
-                self.places |= {name: place for place, name in enumerate(relatives.in_order(parents))}
+                self._add_family(gathered, names)
+
+    def _add_family(self, gathered: Mapping[str, _SessionSources], names: Sequence[str]) -> None:
+        """Add a family. What was imported comes last, and changes nothing for the others."""
+        own = [name for name in names if not gathered[name].is_imported]
+        places: dict[str, int] = {}
+        for members in [own, names] if len(own) < len(names) else [names]:
+            relatives = Relatives(_lineage(name, gathered[name]) for name in members)
+            parents = relatives.parents()
+            new = [name for name in relatives.in_order(parents) if name not in places]
+            places |= {name: place for place, name in enumerate(new, len(places))}
+            self.parents |= {name: parents[name] for name in new if name in parents}
+        self.places |= places
 
 
 class _Origins:

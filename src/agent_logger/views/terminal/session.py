@@ -83,6 +83,7 @@ class SessionText:
                 else "",
             ),
             (_hook_text(session),),
+            *((origin.text,) for origin in session.imported),
             *((mark,) for mark in self._marks),
         )
         for line in lines:

@@ -16,6 +16,7 @@ from agent_logger.exports.base import ExportContext, ExportedSession, Format
 from agent_logger.exports.formats import FORMATS, pieces_of
 from agent_logger.exports.masks.machine import git_authors, this_machine
 from agent_logger.exports.masks.mask import KINDS, NO_MASK, Masks, SessionMask
+from agent_logger.exports.pack import packed
 from agent_logger.exports.sessions import exported_sessions
 from agent_logger.home.layout import install_key
 from agent_logger.web.pages.session import session_view_of
@@ -63,8 +64,9 @@ def _mask(catalog: Catalog, kinds: frozenset[str], project: str | None) -> Sessi
 def _chunks(form: Format, session: ExportedSession, context: ExportContext) -> Iterator[bytes]:
     """Return the bytes of the file. What is wrong with the session shows before the first of them."""
     pieces = (piece.data for piece in pieces_of(form, session, context))
-    first = next(pieces, b"")
-    return chain([first], pieces)
+    chunks = packed(pieces) if form.packed else pieces
+    first = next(chunks, b"")
+    return chain([first], chunks)
 
 
 def _safe_name(name: str) -> str:

@@ -1,0 +1,97 @@
+"""What was imported: `<home>/archive/imported/<import>/<unit>/`, and `origin.json` beside the units.
+
+An import is a bundle, a file or another home. A unit is a session of a bundle, or all of a home. Its folders are those
+that a bundle has, too:
+
+`session.json`                       what the bundle says of the session; not in other imports
+`logs/<folder>/`                     our logs
+`hooks/<day>/`                       events of hooks
+`agents/<agent>/<folder>/<path>`     an agent's files; of a database, the rows of each session
+`files/<agent>/<name>/<name>`        an agent's file, if its path does not show whose it is
+"""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from agent_logger.archive.layout import archive_path
+from agent_logger.errors import SourceError, StoreError
+from agent_logger.model.origin import Origin
+
+IMPORTED = "imported"
+ORIGIN, HEAD = "origin.json", "session.json"
+LOGS, HOOKS, AGENTS, FILES = "logs", "hooks", "agents", "files"
+BUNDLE_FORM = "agent-logger bundle"
+
+
+class BundledSession(msgspec.Struct, frozen=True, kw_only=True):
+    """What a bundle says of one of its sessions: the first file of its unit."""
+
+    form: str = BUNDLE_FORM
+    v: int = 1
+    session: str
+    agent: str | None = None
+    machine: str | None = None
+    agent_logger: str  # the version that wrote it
+
+
+class ImportedUnit(NamedTuple):
+    name: str  # of the import
+    folder: Path
+
+
+def imports_path(home: Path) -> Path:
+    return archive_path(home) / IMPORTED
+
+
+def imports(home: Path) -> list[Origin]:
+    """Return the origins of all imports, sorted by name."""
+    return [origin for name in _folders_in(imports_path(home)) if (origin := origin_of(home, name))]
+
+
+def origin_of(home: Path, name: str) -> Origin | None:
+    try:
+        return msgspec.json.decode((imports_path(home) / name / ORIGIN).read_bytes(), type=Origin)
+    except (OSError, ValueError):
+        return None
+
+
+def units(home: Path) -> Iterator[ImportedUnit]:
+    root = imports_path(home)
+    for name in _folders_in(root):
+        yield from (ImportedUnit(name, root / name / unit) for unit in _folders_in(root / name))
+
+
+def head_of(log: Path) -> BundledSession | None:
+    """Return what the bundle says of the session that a log of an import is of."""
+    try:
+        return msgspec.json.decode((log.parents[2] / HEAD).read_bytes(), type=BundledSession)
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def remove_import(home: Path, name: str) -> None:
+    """Delete an import as one. Raises `SourceError` if there is none of that name, and `StoreError`."""
+    if name not in _folders_in(imports_path(home)):
+        raise SourceError(f"no import {name!r}; 'agent-logger import --list' lists them")
+    hidden = imports_path(home) / f".{name}.{os.getpid()}"
+    try:
+        os.rename(imports_path(home) / name, hidden)  # it is gone at once, however long deleting takes
+        shutil.rmtree(hidden)
+    except OSError as error:
+        raise StoreError(f"cannot remove {imports_path(home) / name}: {error.strerror}") from error
+
+
+def _folders_in(folder: Path) -> list[str]:
+    """Return the names of the folders in a folder, except those of imports that are not complete."""
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(
+                entry.name for entry in entries if entry.is_dir(follow_symlinks=False) and entry.name[0] != "."
+            )
+    except OSError:
+        return []

@@ -1,0 +1,59 @@
+"""Finds what was imported. Imports may have the same session: of each witness, the one with the most bytes is used."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from agent_logger.agents.base import ROWS_SUFFIX, Agent
+from agent_logger.agents.registry import readable_agent
+from agent_logger.agents.single_file import id_in
+from agent_logger.archive.imported import AGENTS, FILES, LOGS, ImportedUnit, units
+from agent_logger.catalog.discovery.own_logs import hooked_sessions, logs_in
+from agent_logger.files.sources import FileStamps, Source, StampCache, entries_in, stat_of
+
+Witness = tuple[str | None, str, bool]
+
+
+def imported_sources(home: Path, cache: StampCache) -> Iterator[Source]:
+    best: dict[Witness, Source] = {}
+    for unit in units(home):
+        for source in _sources_in(unit, cache.without_looks()):
+            witness = (source.agent, source.name, source.is_of_hooks)
+            if source.is_of_no_session or source.is_of_hooks:  # there may be several of one name
+                witness = (source.agent, source.key, source.is_of_hooks)
+            if witness not in best or best[witness].size < source.size:
+                best[witness] = source._replace(imported=unit.name)
+    yield from best.values()
+
+
+def _sources_in(unit: ImportedUnit, cache: StampCache) -> Iterator[Source]:
+    for folder in entries_in(str(unit.folder / LOGS)):
+        if folder.is_dir(follow_symlinks=False):
+            yield from logs_in(folder.path, cache)
+    yield from hooked_sessions(unit.folder, cache)
+    for kind in (AGENTS, FILES):
+        for entry in entries_in(str(unit.folder / kind)):
+            agent = readable_agent(entry.name)
+            for folder in entries_in(entry.path) if agent else ():
+                if agent and folder.is_dir(follow_symlinks=False):
+                    yield from _of_agent(agent, Path(folder.path), cache) if kind == AGENTS else _file(agent, folder)
+
+
+def _of_agent(agent: Agent, folder: Path, cache: StampCache) -> Iterator[Source]:
+    if agent.location and agent.location.is_database:
+        for entry in entries_in(str(folder)):
+            if entry.name.endswith(ROWS_SUFFIX):
+                yield from _single(agent, entry.path, entry.name.removesuffix(ROWS_SUFFIX))
+        return
+    yield from agent.discover([folder], cache, sealed=True)
+
+
+def _file(agent: Agent, folder: "os.DirEntry[str]") -> Iterator[Source]:
+    yield from _single(agent, f"{folder.path}/{folder.name}", id_in(folder.name))
+
+
+def _single(agent: Agent, path: str, name: str) -> Iterator[Source]:
+    if stat := stat_of(path):
+        files = FileStamps()
+        files.add_stat(stat, "")
+        yield Source(path, agent.name, path, name, files.modified, files.size, files.stamp)

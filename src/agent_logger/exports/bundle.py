@@ -1,0 +1,111 @@
+"""A session with the files of all its witnesses, for another machine: what `agent-logger import` takes.
+
+A `.tar.zst` of a folder with `session.json` and the files, in the layout of `archive/imported`. Keys are removed from
+every file. Bundles are joined by writing one after the other.
+"""
+
+import platform as system
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from typing import IO
+
+import msgspec
+
+from agent_logger import __version__
+from agent_logger.archive.imported import HEAD, BundledSession
+from agent_logger.archive.witness_files import WitnessFile, witness_files
+from agent_logger.errors import SourceError
+from agent_logger.exports.base import ExportContext, ExportedSession, ExportPiece
+from agent_logger.files.sources import Source
+from agent_logger.home.layout import safe_name
+from agent_logger.model.redaction.redactor import hidden_bytes
+from agent_logger.protocols.lines import lines_in
+from agent_logger.protocols.tar import header, padding
+from agent_logger.views.hide import hidden_line
+
+BLOCK_BYTES = 4 << 20  # of a text that is no lines of JSON, searched at once
+PRIVATE_KEY_BYTES = 1 << 16  # that a key of several lines may have
+IN_MEMORY_BYTES = 1 << 20
+PIECE_BYTES = 1 << 20
+
+
+def pieces(session: ExportedSession, context: ExportContext) -> Iterator[ExportPiece]:
+    if context.mask.kinds:
+        raise SourceError("a bundle cannot be masked, because an import needs the paths; use another format")
+    files = files_of(session.sources())
+    if not files:
+        raise SourceError(f"no file of session {session.id} is left: a bundle has files")
+    unit = safe_name(session.id)
+    head = msgspec.json.encode(
+        BundledSession(session=session.id, agent=session.agent, machine=system.node(), agent_logger=__version__)
+    )
+    newest = max(file.modified for file in files)
+    yield ExportPiece(HEAD, header(f"{unit}/{HEAD}", len(head), newest) + head + padding(len(head)))
+    for file in files:
+        yield from _member(unit, file)
+
+
+def files_of(sources: Iterable[Source]) -> Sequence[WitnessFile]:
+    """Return the files of all witnesses, each once, sorted by place."""
+    files = {file.parts: file for source in sources for file in witness_files(source)}
+    return [files[parts] for parts in sorted(files)]
+
+
+def _member(unit: str, file: WitnessFile) -> Iterator[ExportPiece]:
+    """Yield a file. Its length is written before it, so what is left of it after redaction is put aside first."""
+    place = "/".join(file.parts)
+    with tempfile.SpooledTemporaryFile(IN_MEMORY_BYTES) as redacted:
+        for chunk in _redacted(file):
+            redacted.write(chunk)
+            if len(chunk) >= PIECE_BYTES:
+                yield ExportPiece(place, b"")  # reports what was removed so far
+        size = redacted.tell()
+        redacted.seek(0)
+        yield ExportPiece(place, header(f"{unit}/{place}", size, file.modified))
+        yield from (ExportPiece(place, chunk) for chunk in _chunks_of(redacted))
+        yield ExportPiece(place, padding(size))
+
+
+def _chunks_of(file: "IO[bytes]") -> Iterator[bytes]:
+    """Yield pieces that end with a line where one ends."""
+    while chunk := file.read(PIECE_BYTES):
+        yield chunk + file.readline() if not chunk.endswith(b"\n") else chunk
+
+
+def _redacted(file: WitnessFile) -> Iterator[bytes]:
+    if file.is_of_lines:
+        for portion in _whole_lines(file.chunks()):
+            yield b"".join(map(_redacted_line, lines_in(portion)))
+    else:
+        yield from map(hidden_bytes, _blocks(file.chunks()))
+
+
+def _redacted_line(line: bytes) -> bytes:
+    return hidden_line(line[:-1]) + b"\n" if line.endswith(b"\n") else hidden_line(line)
+
+
+def _whole_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield portions that end with a line; the last may not."""
+    held: list[bytes] = []
+    for chunk in chunks:
+        end = chunk.rfind(b"\n") + 1
+        if end:
+            yield b"".join([*held, chunk[:end]])
+            held = []
+        held.append(chunk[end:])
+    if rest := b"".join(held):
+        yield rest
+
+
+def _blocks(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield long portions, none of which ends inside a line or a private key, if there is a better place to end."""
+    held = b""
+    for chunk in chunks:
+        held += chunk
+        while len(held) >= BLOCK_BYTES + PRIVATE_KEY_BYTES:
+            key = held.find(b"-----BEGIN", BLOCK_BYTES - PRIVATE_KEY_BYTES, BLOCK_BYTES)
+            end = held.rfind(b"\n", 0, key if key > 0 else BLOCK_BYTES) + 1 or BLOCK_BYTES
+            yield held[:end]
+            held = held[end:]
+    if held:
+        yield held
