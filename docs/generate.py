@@ -35,7 +35,7 @@ from agent_logger.exports.report import ExportReport
 from agent_logger.imports.run import ImportResult
 from agent_logger.logs import verify
 from agent_logger.logs.disk_usage import FolderUsage
-from agent_logger.model.origin import Origin
+from agent_logger.model.origin import ImportOrigin
 from agent_logger.model.records import KINDS, Kind
 from agent_logger.model.records import tag as type_tag
 from agent_logger.model.session import Session, Turn
@@ -279,7 +279,7 @@ REPORTS: dict[str, tuple[str, Any]] = {
     "tail": ("a line of agent-logger tail --json", Moment),
     "export": ("agent-logger export --json", ExportReport),
     "import": ("agent-logger import --json", list[ImportResult]),
-    "import-list": ("agent-logger import --list --json", list[Origin]),
+    "import-list": ("agent-logger import --list --json", list[ImportOrigin]),
     "find-agents": ("agent-logger find --json, without an ID", list[InstalledAgent]),
     "find": ("agent-logger find --json", list[find.FoundFile]),
     "ls": ("agent-logger ls --json", list[ls.SessionRow]),

@@ -12,7 +12,7 @@ import click
 import pytest
 
 from agent_logger.agents.registry import AGENTS
-from agent_logger.cli import COMMANDS, shell
+from agent_logger.cli import COMMANDS, module_of, shell
 
 SOURCE = Path(__file__).parents[1] / "src" / "agent_logger"
 MODULES = sorted(SOURCE.rglob("*.py"))
@@ -61,7 +61,7 @@ def test_a_folder_has_at_most_16_modules(folder: Path) -> None:
 
 
 def test_helper_modules_of_commands_start_with_an_underscore() -> None:
-    commands = {name.replace("-", "_") for name in COMMANDS}
+    commands = {module_of(name).rpartition(".")[2].replace("-", "_") for name in COMMANDS}
     modules = {path.stem for path in (SOURCE / "cli").glob("*.py") if not path.stem.startswith("_")}
     assert modules <= commands
 
@@ -159,6 +159,7 @@ HELP_VERBS = {
         "delete",
         "export",
         "follow",
+        "import",
         "keep",
         "list",
         "open",

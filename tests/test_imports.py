@@ -37,6 +37,7 @@ MAY_IMPORT = {
     "statusline": FILES | {"agents", "catalog", "views"},
     "views": PURE | {"config", "agents", "logs", "catalog"},
     "exports": FILES | {"agents", "journal", "logs", "archive", "hooks", "catalog", "views"},
+    "imports": FILES | {"agents", "journal", "logs", "archive", "hooks", "catalog"},
     **dict.fromkeys(
         ["demo", "web", "adapters", "claude_code", "records", "sdk", "storage", "testing"], None
     ),  # anything but cli

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 import pytest
 from tests.commands import run_command
+from tests.imports.bundles import line
 from tests.recording.played import script
 from tests.web.homes import SUB_AGENTS, demo, real_sessions
 
@@ -29,6 +30,8 @@ ASKED = [
     ("export", ["export", "DEMO", "--to", "md", "-o", "shared.md"]),
     ("find-agents", ["find"]),
     ("find", ["find", SUB_AGENTS]),
+    ("import", ["import", "other.jsonl"]),
+    ("import-list", ["import", "--list"]),
     ("ls", ["ls", "--all"]),
     ("restore", ["archive", "--restore", SUB_AGENTS, "--yes"]),
     ("rm", ["prune", "--older-than", "1d", "--dry-run"]),
@@ -62,7 +65,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (home / "DEMO").write_text(demo(home))
     (home / "bin").mkdir()
     script(home / "bin" / "claude", f"echo '{json.dumps(RESULT)}'")
-    run_command(["archive"], {"PATH": os.environ["PATH"], "HOME": str(home)}, folder=home)
+    (home / "other.jsonl").write_bytes(line(1))
+    for words in (["archive"], ["import", "other.jsonl"]):
+        run_command(words, {"PATH": os.environ["PATH"], "HOME": str(home)}, folder=home)
     return home
 
 

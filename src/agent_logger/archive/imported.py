@@ -20,7 +20,7 @@ import msgspec
 
 from agent_logger.archive.layout import archive_path
 from agent_logger.errors import SourceError, StoreError
-from agent_logger.model.origin import Origin
+from agent_logger.model.origin import ImportOrigin
 
 IMPORTED = "imported"
 ORIGIN, HEAD = "origin.json", "session.json"
@@ -48,14 +48,14 @@ def imports_path(home: Path) -> Path:
     return archive_path(home) / IMPORTED
 
 
-def imports(home: Path) -> list[Origin]:
+def imports(home: Path) -> list[ImportOrigin]:
     """Return the origins of all imports, sorted by name."""
     return [origin for name in _folders_in(imports_path(home)) if (origin := origin_of(home, name))]
 
 
-def origin_of(home: Path, name: str) -> Origin | None:
+def origin_of(home: Path, name: str) -> ImportOrigin | None:
     try:
-        return msgspec.json.decode((imports_path(home) / name / ORIGIN).read_bytes(), type=Origin)
+        return msgspec.json.decode((imports_path(home) / name / ORIGIN).read_bytes(), type=ImportOrigin)
     except (OSError, ValueError):
         return None
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from agent_logger.catalog.search.search import Coverage, Searched
     from agent_logger.catalog.tree import SessionNode
     from agent_logger.files.sources import Source
-    from agent_logger.model.origin import Origin
+    from agent_logger.model.origin import ImportOrigin
     from agent_logger.model.session import Session
 
 FRESH_SECONDS = 1.0
@@ -274,7 +274,7 @@ class Catalog:
         summary = self.summary(session_id)
         return session if summary and summary.live else mark_interrupted(session)
 
-    def _origins(self, session_id: str) -> "list[Origin]":
+    def _origins(self, session_id: str) -> "list[ImportOrigin]":
         """Return the imports that a session is from."""
         from agent_logger.archive.imported import origin_of
 

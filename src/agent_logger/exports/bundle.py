@@ -18,7 +18,7 @@ from agent_logger.errors import SourceError
 from agent_logger.exports.base import ExportContext, ExportedSession, ExportPiece
 from agent_logger.files.sources import Source
 from agent_logger.home.layout import safe_name
-from agent_logger.model.redaction.redactor import hidden_bytes
+from agent_logger.model.redaction.redactor import hidden, hidden_bytes
 from agent_logger.protocols.lines import lines_in
 from agent_logger.protocols.tar import header, padding
 from agent_logger.views.hide import hidden_line
@@ -35,9 +35,10 @@ def pieces(session: ExportedSession, context: ExportContext) -> Iterator[ExportP
     files = files_of(session.sources())
     if not files:
         raise SourceError(f"no file of session {session.id} is left: a bundle has files")
-    unit = safe_name(session.id)
+    name = hidden(session.id)
+    unit = safe_name(name)
     head = msgspec.json.encode(
-        BundledSession(session=session.id, agent=session.agent, machine=system.node(), agent_logger=__version__)
+        BundledSession(session=name, agent=session.agent, machine=system.node(), agent_logger=__version__)
     )
     newest = max(file.modified for file in files)
     yield ExportPiece(HEAD, header(f"{unit}/{HEAD}", len(head), newest) + head + padding(len(head)))

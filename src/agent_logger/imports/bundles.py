@@ -27,6 +27,7 @@ from agent_logger.logs.hook_files import tag_in
 from agent_logger.model.plurals import pluralize
 from agent_logger.protocols.tar import READ_BYTES, TarError, TarMember, members
 
+SUFFIX = ".tar.zst"
 MOST_FILES = 100_000
 MOST_BYTES = 10 << 30
 MOST_FOLD = 200
@@ -39,19 +40,15 @@ _OPTIONS: Mapping[int, int] = {zstd.DecompressionParameter.window_log_max: WINDO
 Advance = Callable[[int], None]
 
 
-def is_packed(path: Path) -> bool:
+def is_bundle(path: Path) -> bool:
+    """Whether a file is packed as a bundle is, and has its name or begins with an archive."""
     try:
         with open_regular(path) as file:
-            return file.read(len(FRAME_MAGIC)) == FRAME_MAGIC
-    except (OSError, SourceError):
-        return False
-
-
-def is_bundle(path: Path) -> bool:
-    """Whether a file is packed as a bundle is, and begins with an archive."""
-    try:
-        with open_regular(path) as file, zstd.ZstdFile(file, options=_OPTIONS) as plain:
-            return bool(plain.read(512)[257:262] == b"ustar")
+            if file.read(len(FRAME_MAGIC)) != FRAME_MAGIC:
+                return False
+            file.seek(0)
+            with zstd.ZstdFile(file, options=_OPTIONS) as plain:
+                return path.name.endswith(SUFFIX) or bool(plain.read(512)[257:262] == b"ustar")
     except (OSError, EOFError, SourceError, zstd.ZstdError):
         return False
 
@@ -162,17 +159,17 @@ class _Unpacking:
 def _checked(name: str) -> Parts:
     """Return the parts of a name in the layout of a unit. Raises `RefusedError`."""
     parts = tuple(name.split("/"))
-    shown = repr(name[:200])
+    quoted = repr(name[:200])
     if len(parts) > DEEPEST or any(part in ("", ".", "..") or not is_portable(part) for part in parts):
-        raise RefusedError(f"{shown}: not a path that a bundle may have")
+        raise RefusedError(f"{quoted}: not a path that a bundle may have")
     if safe_name(parts[0]) != parts[0] or parts[0].startswith("."):
-        raise RefusedError(f"{shown}: not the name of a session's folder")
+        raise RefusedError(f"{quoted}: not the name of a session's folder")
     match parts[1:]:
         case ("session.json",):
             return parts
         case (kind, folder, *names) if names and _is_in_layout(kind, folder, names):
             return parts
-    raise RefusedError(f"{shown}: not a file that a bundle has")
+    raise RefusedError(f"{quoted}: not a file that a bundle has")
 
 
 def _is_in_layout(kind: str, folder: str, names: list[str]) -> bool:

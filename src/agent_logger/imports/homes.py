@@ -37,8 +37,8 @@ def home_files(home: Path) -> Iterator[WitnessFile]:
         for name in parts_by_log(folder):
             yield from log_files(folder, name)
     cache = StampCache()
-    kept = (session.source for folder in folders(home) for session in archived_in(folder, cache))
-    for source in chain(hooked_sessions(home, cache), kept, imported_sources(home, cache)):
+    copied = (session.source for folder in folders(home) for session in archived_in(folder, cache))
+    for source in chain(hooked_sessions(home, cache), copied, imported_sources(home, cache)):
         yield from witness_files(source)
 
 

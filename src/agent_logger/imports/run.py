@@ -22,9 +22,9 @@ from agent_logger.catalog.discovery.below_folder import sessions_below, sessions
 from agent_logger.clock import CLOCK
 from agent_logger.errors import SourceError, StoreError
 from agent_logger.files.sources import Source
-from agent_logger.imports.bundles import MOST_BYTES, MOST_FILES, Advance, is_bundle, unpack
+from agent_logger.imports.bundles import MOST_BYTES, MOST_FILES, SUFFIX, Advance, RefusedError, is_bundle, unpack
 from agent_logger.imports.homes import home_at, home_files
-from agent_logger.model.origin import Origin
+from agent_logger.model.origin import ImportOrigin
 from agent_logger.model.plurals import pluralize
 
 UNIT = "home"  # of an import that is no bundle
@@ -76,12 +76,12 @@ def run_import(home: Path, path: Path, advance: Advance = lambda _bytes: None) -
     written."""
     if not os.path.lexists(path):
         raise SourceError(f"{path}: no such file or folder")
-    path = path.absolute()
+    path = (home_at(path) or path).absolute()
     with _new_folder(home) as folder:
         contents = _written(home, path, folder, advance)
         name = f"{_stem(path)}-{(_digest_of_path(path) if contents.kind == 'home' else contents.digest)[:8]}"
         before = origin_of(home, name)
-        origin = Origin(
+        origin = ImportOrigin(
             name=name,
             kind=contents.kind,
             path=str(path),
@@ -106,17 +106,17 @@ def run_import(home: Path, path: Path, advance: Advance = lambda _bytes: None) -
 
 
 def _written(home: Path, path: Path, folder: Path, advance: Advance) -> _Contents:
-    if other := home_at(path):
-        if other.resolve() == home.resolve():
+    if home_at(path):
+        if path.resolve() == home.resolve():
             raise SourceError(f"{path}: this is the home that is in use; nothing is imported into itself")
-        return _Contents("home", None, _write_files(folder / UNIT, home_files(other), advance))
+        return _Contents("home", None, _copied(path, home_files(path), folder, advance))
     if path.is_file() and is_bundle(path):
         heads, digest = unpack(path, folder, advance)
         return _Contents("bundle", _machine_of(heads), digest)
     sources = list(sessions_below(path) if path.is_dir() else sessions_in_file(path))
     if not sources:
         raise SourceError(f"{path}: not a bundle, a home, or a file with a session of a known agent")
-    return _Contents("file", None, _write_files(folder / UNIT, _files_of(sources), advance))
+    return _Contents("file", None, _copied(path, _files_of(sources), folder, advance))
 
 
 def _machine_of(heads: Iterable[BundledSession]) -> str | None:
@@ -132,8 +132,15 @@ def _files_of(sources: Iterable[Source]) -> Iterator[WitnessFile]:
             raise SourceError(f"{source.path}: {error.strerror}") from error
 
 
+def _copied(path: Path, files: Iterable[WitnessFile], folder: Path, advance: Advance) -> str:
+    """Copy files as they are. Returns a digest of all of them. Raises `SourceError`."""
+    try:
+        return _write_files(folder / UNIT, files, advance)
+    except RefusedError as error:
+        raise SourceError(f"{path}: {error}; nothing was imported") from error
+
+
 def _write_files(unit: Path, files: Iterable[WitnessFile], advance: Advance) -> str:
-    """Copy files as they are. Returns a digest of all of them."""
     digest, size = hashlib.sha256(), 0
     written: set[tuple[str, ...]] = set()
     for file in files:
@@ -141,7 +148,7 @@ def _write_files(unit: Path, files: Iterable[WitnessFile], advance: Advance) -> 
             continue
         written.add(file.parts)
         if len(written) > MOST_FILES:
-            raise SourceError(f"more than {pluralize(MOST_FILES, 'file')}")
+            raise RefusedError(f"more than {pluralize(MOST_FILES, 'file')}")
         path = unit.joinpath(*file.parts)
         platform.make_folder(path.parent)
         digest.update(msgspec.json.encode(file.parts))
@@ -152,15 +159,15 @@ def _write_files(unit: Path, files: Iterable[WitnessFile], advance: Advance) -> 
                 size += len(chunk)
                 advance(len(chunk))
                 if size > MOST_BYTES:
-                    raise SourceError(f"more than {MOST_BYTES >> 30} GB")
+                    raise RefusedError(f"more than {MOST_BYTES >> 30} GB")
             os.utime(copy.fd, (file.modified, file.modified))
     if not written:
-        raise SourceError("nothing in it can be imported")
+        raise RefusedError("no session in it can be imported")
     return digest.hexdigest()
 
 
 def _stem(path: Path) -> str:
-    name = path.parent.name if path.name == ".agent-logger" else path.name.removesuffix(".tar.zst")
+    name = path.parent.name if path.name == ".agent-logger" else path.name.removesuffix(SUFFIX)
     return _ODD.sub("-", name.partition(".")[0] or name)[:MOST_STEM].strip("-_") or "import"
 
 

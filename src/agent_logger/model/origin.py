@@ -5,7 +5,7 @@ from typing import Literal
 import msgspec
 
 
-class Origin(msgspec.Struct, frozen=True, kw_only=True):
+class ImportOrigin(msgspec.Struct, frozen=True, kw_only=True):
     """Where an import came from, as `origin.json` in its folder says."""
 
     name: str  # of the import: its folder

@@ -12,7 +12,7 @@ from typing import Any, Literal, Self
 
 import msgspec
 
-from agent_logger.model.origin import Origin
+from agent_logger.model.origin import ImportOrigin
 
 Witness = Literal["wire", "sdk", "run", "transcript", "hook"]
 BlockKind = Literal["text", "thinking", "tool_use", "tool_result", "image", "other"]
@@ -373,7 +373,7 @@ class Session(Model, frozen=True, kw_only=True, gc=False):
     totals: Sequence[ClientTotal] = ()
     not_itemised: Sequence[NotItemised] = ()
     damaged_lines: int = 0  # lines of its files that could not be read, as the catalog counts them
-    imported: Sequence[Origin] = ()  # the imports that it is from; none: this machine recorded it
+    imported: Sequence[ImportOrigin] = ()  # the imports that it is from; none: this machine recorded it
 
     @property
     def turns(self) -> list[Turn]:

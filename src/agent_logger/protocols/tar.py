@@ -62,7 +62,7 @@ def members(read: Read) -> Iterator[TarMember]:
         name = long_name or _name_in(block)
         long_name = None
         if kind not in (b"0", b"\0"):
-            raise TarError(f"{_shown(name)}: not a regular file")
+            raise TarError(f"{_printable(name)}: not a regular file")
         contents = _contents(read, size)
         yield TarMember(_decoded(name), size, _number(block[136:148]), contents)
         if next(contents, None) is not None:
@@ -101,10 +101,10 @@ def _decoded(name: bytes) -> str:
     try:
         return name.decode()
     except UnicodeDecodeError as error:
-        raise TarError(f"{_shown(name)}: the name is not UTF-8") from error
+        raise TarError(f"{_printable(name)}: the name is not UTF-8") from error
 
 
-def _shown(name: bytes) -> str:
+def _printable(name: bytes) -> str:
     return name[:200].decode("utf-8", "replace")
 
 

@@ -1,0 +1,157 @@
+"""What is imported is kept, shown with its origin, counted once, and removed as one."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_logger.catalog.catalog import Catalog
+from agent_logger.errors import SourceError
+from agent_logger.imports.run import importable, run_import
+from tests.commands import run_command
+from tests.imports.bundles import ID, TRANSCRIPT, entry, head, line, pack, tar, whole, write
+
+OTHER = "0f000000-1111-4111-8111-111111111111"
+
+
+def bundle(tmp_path: Path, session: str, content: bytes, name: str = "x.tar.zst") -> Path:
+    entries = [entry(f"{session}/session.json", head(session, machine="build7"))]
+    return write(tmp_path / name, pack(tar([*entries, entry(TRANSCRIPT.replace(ID, session), content)])))
+
+
+def transcript(home: Path, session: str, content: bytes) -> Path:
+    folder = home / ".claude" / "projects" / "-p"
+    folder.mkdir(parents=True, exist_ok=True)
+    return write(folder / f"{session}.jsonl", content)
+
+
+def responses() -> dict[str, int]:
+    """How many responses count in each session."""
+    with Catalog.open() as catalog:
+        return {str(name): total.responses for name, total in catalog.usage("session").items()}
+
+
+def ours(home: Path) -> Path:
+    return home / ".agent-logger"
+
+
+def test_an_imported_session_is_listed_with_its_origin(home: Path, tmp_path: Path) -> None:
+    result = run_import(ours(home), bundle(tmp_path, ID, line(1)))
+    assert (result.state, result.machine) == ("new", "build7")
+    with Catalog.open() as catalog:
+        (summary,) = catalog.sessions()
+        session = catalog.read(ID)
+    assert summary.imported == (result.import_name,)
+    assert session is not None
+    assert [(origin.machine, origin.kind) for origin in session.imported] == [("build7", "bundle")]
+    assert not summary.live
+
+
+def test_the_same_bundle_twice_is_one_import(home: Path, tmp_path: Path) -> None:
+    file = bundle(tmp_path, ID, line(1))
+    run_import(ours(home), file)
+    assert run_import(ours(home), file).state == "there"
+    assert responses() == {ID: 1}
+
+
+def test_of_two_imports_of_a_session_the_longer_counts(home: Path, tmp_path: Path) -> None:
+    run_import(ours(home), bundle(tmp_path, ID, line(1), "early.tar.zst"))
+    run_import(ours(home), bundle(tmp_path, ID, line(1) + line(2), "late.tar.zst"))
+    assert responses() == {ID: 2}
+
+
+def test_a_session_of_this_machine_outranks_an_imported_one(home: Path, tmp_path: Path) -> None:
+    file = transcript(home, ID, line(1))
+    run_import(ours(home), bundle(tmp_path, ID, line(1) + line(2)))
+    assert responses() == {ID: 1}
+    file.unlink()
+    assert responses() == {ID: 2}
+
+
+def test_a_response_that_this_machine_has_counts_there_alone(home: Path, tmp_path: Path) -> None:
+    transcript(home, ID, line(1) + line(2))
+    run_import(ours(home), bundle(tmp_path, OTHER, line(1, OTHER) + line(3, OTHER)))
+    assert responses() == {ID: 2, OTHER: 1}
+
+
+def test_an_import_is_removed_as_one(home: Path, tmp_path: Path) -> None:
+    transcript(home, ID, line(1))
+    name = run_import(ours(home), bundle(tmp_path, OTHER, line(3, OTHER))).import_name
+    assert responses() == {ID: 1, OTHER: 1}
+    told = run_command(["import", "--remove", name, "--yes"], {"HOME": str(home)})
+    assert told.returncode == 0, told.stderr
+    assert responses() == {ID: 1}
+    assert list((ours(home) / "archive" / "imported").iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["../..", "..", "", "x/y", ".making-1", "nothing"])
+def test_nothing_but_an_import_is_removed(name: str, home: Path) -> None:
+    (ours(home) / "archive" / "imported" / ".making-1").mkdir(parents=True)
+    told = run_command(["import", "--remove", name, "--yes"], {"HOME": str(home)})
+    assert told.returncode == 1
+    assert (ours(home) / "archive" / "imported" / ".making-1").is_dir()
+
+
+def test_a_session_file_is_recognised_by_its_content(home: Path, tmp_path: Path) -> None:
+    run_import(ours(home), write(tmp_path / "colleague.jsonl", line(1) + line(2)))
+    assert responses() == {ID: 2}
+
+
+def test_a_file_without_a_session_is_an_error(home: Path, tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=r"notes\.txt: not a bundle, a home, or a file with a session"):
+        run_import(ours(home), write(tmp_path / "notes.txt", b"hello"))
+    with pytest.raises(SourceError, match="no such file"):
+        run_import(ours(home), tmp_path / "nothing")
+
+
+def test_another_home_is_imported_and_imported_again(home: Path, tmp_path: Path) -> None:
+    other = tmp_path / "laptop" / ".agent-logger"
+    (other / "sessions").mkdir(parents=True)
+    (other / "key").write_bytes(bytes(32))
+    log = other / "projects" / "-p" / f"{OTHER}.jsonl"
+    log.parent.mkdir(parents=True)
+    log.write_bytes(_log(OTHER, line(1, OTHER)))
+    first = run_import(ours(home), other)
+    assert (first.kind, responses()) == ("home", {OTHER: 1})
+    assert run_import(ours(home), tmp_path / "laptop").import_name == first.import_name
+    log.write_bytes(_log(OTHER, line(1, OTHER) + line(2, OTHER)))
+    assert run_import(ours(home), other).state == "replaced"
+    assert responses() == {OTHER: 2}
+    copied = [path.name for path in (ours(home) / "archive" / "imported").rglob("*")]
+    assert "key" not in copied
+
+
+def _log(session: str, lines: bytes) -> bytes:
+    start = {"type": "session_header", "v": 1, "session_id": session, "cwd": "/p", "agent": "claude-code"}
+    return json.dumps(start).encode() + b"\n" + lines
+
+
+def test_a_folder_stands_for_the_bundles_and_homes_in_it(tmp_path: Path) -> None:
+    (tmp_path / "all" / "laptop" / ".agent-logger").mkdir(parents=True)
+    write(tmp_path / "all" / "x.tar.zst", pack(tar(whole())))
+    write(tmp_path / "all" / "notes.txt", b"hello")
+    assert [path.name for path in importable(tmp_path / "all")] == ["laptop", "x.tar.zst"]
+
+
+def test_the_home_in_use_is_not_imported_into_itself(home: Path) -> None:
+    ours(home).mkdir()
+    with pytest.raises(SourceError, match="home that is in use"):
+        run_import(ours(home), ours(home))
+
+
+def test_the_command_reports_what_failed_and_imports_the_rest(home: Path, tmp_path: Path) -> None:
+    bundle(tmp_path, ID, line(1))
+    write(tmp_path / "bad.tar.zst", pack(b"x" * 512))
+    told = run_command(["import", str(tmp_path)], {"HOME": str(home)})
+    assert told.returncode == 1
+    assert "bad.tar.zst" in told.stderr and "x.tar.zst: imported from build7" in told.stdout
+    assert responses() == {ID: 1}
+
+
+def test_list_and_json_tell_where_imports_came_from(home: Path, tmp_path: Path) -> None:
+    file = bundle(tmp_path, ID, line(1))
+    run_import(ours(home), file)
+    told: Any = json.loads(run_command(["import", "--list", "--json"], {"HOME": str(home)}).stdout)
+    assert [(each["machine"], each["path"]) for each in told] == [("build7", str(file))]
+    assert "imported from build7 (bundle x.tar.zst)" in run_command(["show", ID], {"HOME": str(home)}).stdout
