@@ -14,6 +14,7 @@ from agent_logger.exports.masks.mask import Machine, Masks
 from agent_logger.exports.sessions import exported_sessions
 from agent_logger.exports.write import Export
 from agent_logger.imports.run import run_import
+from agent_logger.model.session import Session
 from tests.catalog.test_all_agents import Recording, recordings
 from tests.web.homes import demo
 
@@ -89,8 +90,9 @@ def test_a_session_of_every_agent_comes_back_from_one_bundle(
 def test_the_bytes_on_the_wire_come_back_from_a_bundle(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name = demo(home)
+    demo(home)
     with Catalog.open() as catalog:
+        (name,) = catalog.resolve("last")
         wire = records_of(catalog, name)
         before = catalog.read(name), catalog.summary(name), catalog.calls_by_turn(name).keys()
         file = bundle(catalog, tmp_path / "demo.tar.zst", Filter(sessions=frozenset({name})))
