@@ -39,12 +39,12 @@ class OwnFiles:
 
 def own_files(home: Path, sources: Mapping[str, Sequence[Source]]) -> list[OwnFiles]:
     """Return our files of these sessions. `sources`: by session. A log without a file that is known to be ours is left
-    out."""
+    out; so is what was imported, which is removed as one import."""
     agents = any(source.agent for session_sources in sources.values() for source in session_sources)
     copies = copies_by_name(home) if agents else {}
     by_path: dict[Path, OwnFiles] = {}
     for session, own_sources in sources.items():
-        for source in own_sources:
+        for source in (source for source in own_sources if not source.imported):
             paths = copies.get(source.name, ()) if source.agent else (Path(source.path),)
             for path in paths:
                 log = None if source.agent or source.is_of_hooks else PartFile(path.parent, source.name)

@@ -28,6 +28,7 @@ from agent_logger.model.origin import ImportOrigin
 from agent_logger.model.plurals import pluralize
 
 UNIT = "home"  # of an import that is no bundle
+LONGEST_MACHINE = 64  # characters
 MOST_STEM = 40  # characters of a file's name that are in the name of its import
 MAKING_SECONDS = 86_400.0  # after which no process is making that import any more
 _ODD = re.compile(r"[^A-Za-z0-9_-]+")
@@ -120,8 +121,10 @@ def _written(home: Path, path: Path, folder: Path, advance: Advance) -> _Content
 
 
 def _machine_of(heads: Iterable[BundledSession]) -> str | None:
-    machines = {head.machine for head in heads}
-    return machines.pop() if len(machines) == 1 else None
+    """Return the machine that all sessions of a bundle name, if it can be the name of one."""
+    machines = {head.machine or "" for head in heads}
+    name = machines.pop() if len(machines) == 1 else ""
+    return name if name.isprintable() and 0 < len(name) <= LONGEST_MACHINE else None
 
 
 def _files_of(sources: Iterable[Source]) -> Iterator[WitnessFile]:
