@@ -13,9 +13,13 @@ from agent_logger.exports.formats import FORMATS, pieces_of
 from agent_logger.exports.masks.mask import Machine, Masks
 from agent_logger.exports.sessions import exported_sessions
 from agent_logger.exports.write import Export
+from agent_logger.home.facts import register_log_folder
 from agent_logger.imports.run import run_import
 from agent_logger.model.session import Session
+from tests.catalog.discovery.test_unidentified import FOLDER, TALK, left_behind
 from tests.catalog.test_all_agents import Recording, recordings
+from tests.catalog.witnesses import timed
+from tests.journal.wire_logs import write
 from tests.web.homes import demo
 
 NO_MASKS = Masks((), bytes(32), Machine(), lambda _: ())
@@ -111,3 +115,15 @@ def records_of(catalog: Catalog, name: str) -> bytes:
     """The proxy's records of a session, as `export --to wire` writes them."""
     (session,) = exported_sessions(catalog, Filter(sessions=frozenset({name})))
     return b"".join(piece.data for piece in pieces_of(FORMATS["wire"], session, ExportContext()))
+
+
+def test_a_log_that_names_no_session_stays_with_its_session(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left_behind(FOLDER, home)
+    register_log_folder(home / ".agent-logger", home / "logs")
+    write(home / "logs" / "gemini", TALK.name.replace("/", "-"), timed(TALK))
+    with Catalog.open() as catalog:
+        assert [summary.witnesses for summary in catalog.sessions()] == [{"wire", "transcript"}]
+    before, after = come_back(home, tmp_path, monkeypatch)
+    assert after == before

@@ -36,6 +36,8 @@ class BundledSession(msgspec.Struct, frozen=True, kw_only=True):
     session: str
     agent: str | None = None
     machine: str | None = None
+    # The names of its own logs: those of its calls may not name it.
+    logs: tuple[str, ...] = ()
     agent_logger: str  # the version that wrote it
 
 

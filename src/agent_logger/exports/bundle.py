@@ -32,13 +32,21 @@ PIECE_BYTES = 1 << 20
 def pieces(session: ExportedSession, context: ExportContext) -> Iterator[ExportPiece]:
     if context.mask.kinds:
         raise SourceError("a bundle cannot be masked, because an import needs the paths; use another format")
-    files = files_of(session.sources())
+    sources = session.sources()
+    files = files_of(sources)
     if not files:
         raise SourceError(f"no file of session {session.id} is left: a bundle has files")
     name = hidden(session.id)
     unit = safe_name(name)
+    logs = (source.name for source in sources if source.agent is None and not source.is_of_hooks)
     head = msgspec.json.encode(
-        BundledSession(session=name, agent=session.agent, machine=system.node(), agent_logger=__version__)
+        BundledSession(
+            session=name,
+            agent=session.agent,
+            machine=system.node(),
+            logs=tuple(sorted(logs)),
+            agent_logger=__version__,
+        )
     )
     newest = max(file.modified for file in files)
     yield ExportPiece(HEAD, header(f"{unit}/{HEAD}", len(head), newest) + head + padding(len(head)))

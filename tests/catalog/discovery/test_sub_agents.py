@@ -2,6 +2,10 @@
 
 from pathlib import Path
 
+import msgspec
+
+from agent_logger.archive.imported import BundledSession
+from agent_logger.catalog.discovery.imported import in_its_bundle
 from agent_logger.catalog.discovery.sub_agents import below_its_starter
 from agent_logger.model.session import Exchange, Session, Turn
 from tests.agents.databases.recorded import recorded_database
@@ -33,3 +37,14 @@ def test_sessions_of_people_and_of_other_agents_stay_as_they_are(home: Path) -> 
 def test_without_a_database_a_sub_agent_is_a_session(home: Path) -> None:
     session = recorded("20261118_3", "goose")
     assert below_its_starter(session) is session
+
+
+def test_in_a_bundle_a_sub_agent_becomes_a_thread_of_the_bundled_session(tmp_path: Path) -> None:
+    log = tmp_path / "logs" / "logs-00000000" / "20261118-070000-a7f3.jsonl"
+    head = BundledSession(session="20261118_1", logs=(log.stem,), agent_logger="0.1.0")
+    (tmp_path / "session.json").write_bytes(msgspec.json.encode(head))
+    assert threads(in_its_bundle(recorded("20261118_3", "goose"), log))[1] == ["agent:20261118_3", "side"]
+    assert threads(in_its_bundle(recorded(log.stem, None), log)) == ("20261118_1", ["main", "side"])
+    for name, path in (("ses_another", log), ("20261118_3", log.with_name("parent.jsonl"))):
+        session = recorded(name, None)
+        assert in_its_bundle(session, path) is session

@@ -4,12 +4,16 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from agent_logger.agents.base import ROWS_SUFFIX, Agent
 from agent_logger.agents.registry import readable_agent
 from agent_logger.agents.single_file import id_in
-from agent_logger.archive.imported import AGENTS, FILES, LOGS, ImportedUnit, units
+from agent_logger.archive.imported import AGENTS, FILES, LOGS, ImportedUnit, head_of, units
 from agent_logger.catalog.discovery.own_logs import hooked_sessions, logs_in
+from agent_logger.catalog.discovery.sub_agents import as_thread, may_be_sub_agent
 from agent_logger.files.sources import FileStamps, Source, StampCache, entries_in, stat_of
+from agent_logger.model.session import Session
 
 Witness = tuple[str | None, str, bool]
 
@@ -24,6 +28,17 @@ def imported_sources(home: Path, cache: StampCache) -> Iterator[Source]:
             if witness not in best or best[witness].size < source.size:
                 best[witness] = source._replace(imported=unit.name)
     yield from best.values()
+
+
+def in_its_bundle(session: Session, log: Path) -> Session:
+    """Return the session in an imported log as that of its bundle, if its calls do not name it: the exporting machine
+    knew its name from the agent's files."""
+    head = head_of(log)
+    if head is None or log.stem not in head.logs or session.id == head.session:
+        return session
+    if session.id == log.stem:
+        return replace(session, id=head.session)
+    return as_thread(session, head.session) if may_be_sub_agent(session) else session
 
 
 def _sources_in(unit: ImportedUnit, cache: StampCache) -> Iterator[Source]:

@@ -20,6 +20,7 @@ from agent_logger.agents.claude_code.transcript.subagents import agent_of
 from agent_logger.agents.deleted_sessions import session_in as session_typed_in
 from agent_logger.agents.registry import readable_agent
 from agent_logger.agents.source_files import SourceFiles
+from agent_logger.catalog.discovery.imported import in_its_bundle
 from agent_logger.catalog.discovery.sub_agents import below_its_starter
 from agent_logger.catalog.discovery.unidentified import own_name
 from agent_logger.catalog.ledger.rows import bits_of
@@ -66,7 +67,8 @@ def session_of(source: Source, summaries: Mapping[str, str] | None = None) -> Se
         events = hook_events([source])
         return hook_session.session_of(hooked_session(source), agent_hooked(events), events)
     if source.agent is None:
-        return below_its_starter(read_session(Path(source.path)))
+        session = read_session(Path(source.path))
+        return in_its_bundle(session, Path(source.path)) if source.imported else below_its_starter(session)
     agent = _agent(source)
     if source.prompts_only:
         return session_typed_in(agent, Path(source.path), source.name)
@@ -158,7 +160,7 @@ def _batch(source: Source, before: ResponseBatch | None) -> ResponseBatch:
     if source.is_of_no_session:
         return _batch_of_calls(Path(source.path))
     if source.agent is None:
-        return _batch_of_log(Path(source.path))
+        return _batch_of_log(source)
     if source.prompts_only:
         return ResponseBatch(source.name, None, 0, [])
     agent = _agent(source)
@@ -172,8 +174,11 @@ def _batch(source: Source, before: ResponseBatch | None) -> ResponseBatch:
     return ResponseBatch(named, agent.parent_of(files), bits_of({"transcript"}), responses, totals=totals)
 
 
-def _batch_of_log(path: Path) -> ResponseBatch:
+def _batch_of_log(source: Source) -> ResponseBatch:
+    path = Path(source.path)
     session = read_session(path, alone=True)
+    if source.imported:
+        session = in_its_bundle(session, path)
     session = below_its_starter(msgspec.structs.replace(session, id=own_name(session, path.stem) or session.id))
     responses = list(responses_of_session(session))
     witnesses: frozenset[Witness] = session.witnesses.union(*(response.witnesses for response in responses))

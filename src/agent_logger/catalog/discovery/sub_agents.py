@@ -3,7 +3,7 @@
 The agent's database knows it. What the proxy recorded of such a sub-agent becomes a thread of that session.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import cast
 
 from msgspec.structs import replace
@@ -18,12 +18,21 @@ from agent_logger.model.session import AGENT_PREFIX, MAIN, Session, Turn
 def below_its_starter(session: Session) -> Session:
     """Return what was recorded of a sub-agent as a thread of the session that started it; any other session as it
     is."""
+    for agent in _possible_starters(session):
+        if root := _root_in_databases(agent, session.id):
+            return as_thread(session, root)
+    return session
+
+
+def may_be_sub_agent(session: Session) -> bool:
+    """Whether the session has the id of a sub-agent, of which only a database says who started it."""
+    return any(_possible_starters(session))
+
+
+def _possible_starters(session: Session) -> Iterator[Agent]:
     for agent in AGENTS:
         if agent.sub_agent_ids and agent.sub_agent_ids.fullmatch(session.id) and session.agent in (None, agent.name):
-            root = _root_in_databases(agent, session.id)
-            if root is not None:
-                return _as_thread(session, root)
-    return session
+            yield agent
 
 
 def _root_in_databases(agent: Agent, name: str) -> str | None:
@@ -31,7 +40,8 @@ def _root_in_databases(agent: Agent, name: str) -> str | None:
     return next((root for path in agent_files(agent) if (root := files.root_of(path, name))), None)
 
 
-def _as_thread(session: Session, root: str) -> Session:
+def as_thread(session: Session, root: str) -> Session:
+    """Return a session as a thread of another."""
     thread = f"{AGENT_PREFIX}{session.id}"
 
     def moved(turns: Sequence[Turn]) -> list[Turn]:
