@@ -6,13 +6,17 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from agent_logger.agents.registry import AGENTS
+from agent_logger.archive.run import archive_all
 from agent_logger.catalog.catalog import Catalog
+from agent_logger.catalog.discovery.agent_files import sessions_of
 from agent_logger.catalog.summary import Filter, SessionSummary
 from agent_logger.exports.base import ExportContext
 from agent_logger.exports.formats import FORMATS, pieces_of
 from agent_logger.exports.masks.mask import Machine, Masks
 from agent_logger.exports.sessions import exported_sessions
 from agent_logger.exports.write import Export
+from agent_logger.files.sources import StampCache
 from agent_logger.home.facts import register_log_folder
 from agent_logger.imports.run import run_import
 from agent_logger.model.session import Session
@@ -84,18 +88,18 @@ def test_every_recorded_session_comes_back_from_a_bundle(
 def test_a_session_of_every_agent_comes_back_from_one_bundle(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    newest = {recording.agent.name: recording for recording in RECORDINGS if recording.name not in TITLED_ELSEWHERE}
-    for recording in newest.values():
-        recording.copy(home)
+    copy_newest(home)
     before, after = come_back(home, tmp_path, monkeypatch)
     assert after == before
 
 
+@pytest.mark.parametrize("sealed", [False, True], ids=["plain", "sealed"])
 def test_the_bytes_on_the_wire_come_back_from_a_bundle(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sealed: bool, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     demo(home)
     with Catalog.open() as catalog:
+        assert not sealed or catalog.seal(0.0)
         (name,) = catalog.resolve("last")
         wire = records_of(catalog, name)
         before = catalog.read(name), catalog.summary(name), catalog.calls_by_turn(name).keys()
@@ -127,3 +131,40 @@ def test_a_log_that_names_no_session_stays_with_its_session(
         assert [summary.witnesses for summary in catalog.sessions()] == [{"wire", "transcript"}]
     before, after = come_back(home, tmp_path, monkeypatch)
     assert after == before
+
+
+def copy_newest(home: Path, *without: str) -> None:
+    """Put a recording of every agent into a home."""
+    newest = {each.agent.name: each for each in RECORDINGS if each.name not in TITLED_ELSEWHERE}
+    for name, recording in newest.items():
+        if name not in without:
+            recording.copy(home)
+
+
+@pytest.mark.long
+def test_the_archive_of_another_home_is_imported_with_all_sessions(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy_newest(home)
+    archive_all(home / ".agent-logger")
+    with Catalog.open() as catalog:
+        before = told(catalog)
+    monkeypatch.setenv("HOME", str(tmp_path / "empty"))
+    run_import(other := tmp_path / "empty" / ".agent-logger", home / ".agent-logger")
+    with Catalog.open(other) as catalog:
+        assert told(catalog) == before
+
+
+def test_session_files_of_every_agent_are_imported_one_by_one(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy_newest(home, "kilo")  # a database from a dump begins as one of opencode
+    paths = dict.fromkeys(Path(source.path) for agent in AGENTS for source in sessions_of(agent, StampCache()))
+    with Catalog.open() as catalog:
+        before = told(catalog)
+    monkeypatch.setenv("HOME", str(tmp_path / "empty"))
+    other = tmp_path / "empty" / ".agent-logger"
+    for path in paths:
+        run_import(other, path)
+    with Catalog.open(other) as catalog:
+        assert told(catalog) == before

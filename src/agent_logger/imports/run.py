@@ -16,12 +16,13 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from agent_logger import platform
+from agent_logger.agents.registry import readable_agent
 from agent_logger.archive.imported import ORIGIN, BundledSession, imports_path, origin_of
-from agent_logger.archive.witness_files import WitnessFile, witness_files
+from agent_logger.archive.witness_files import WitnessFile, root_of, witness_files
 from agent_logger.catalog.discovery.below_folder import sessions_below, sessions_in_file
 from agent_logger.clock import CLOCK
 from agent_logger.errors import SourceError, StoreError
-from agent_logger.files.sources import Source
+from agent_logger.files.sources import Source, StampCache
 from agent_logger.imports.bundles import MOST_BYTES, MOST_FILES, SUFFIX, Advance, RefusedError, is_bundle, unpack
 from agent_logger.imports.homes import home_at, home_files
 from agent_logger.model.origin import ImportOrigin
@@ -130,9 +131,19 @@ def _machine_of(heads: Iterable[BundledSession]) -> str | None:
 def _files_of(sources: Iterable[Source]) -> Iterator[WitnessFile]:
     for source in sources:
         try:
-            yield from witness_files(source)
+            yield from witness_files(_with_agents(source))
         except OSError as error:
             raise SourceError(f"{source.path}: {error.strerror}") from error
+
+
+def _with_agents(source: Source) -> Source:
+    """Return a session with the files of its sub-agents, if it is in a folder like those of its agent: they may be in
+    other folders of it."""
+    agent, path = readable_agent(source.agent), Path(source.path)
+    root = root_of(agent.location, path) if agent else None
+    if agent is None or agent.location is None or agent.location.is_database or root is None:
+        return source
+    return next((each for each in agent.discover([root], StampCache()) if each.path == source.path), source)
 
 
 def _copied(path: Path, files: Iterable[WitnessFile], folder: Path, advance: Advance) -> str:
