@@ -18,7 +18,7 @@ from agent_logger.files.parts import parts_by_log
 from agent_logger.files.sources import StampCache
 
 HOME_NAME = ".agent-logger"
-_SIGNS = ("facts.jsonl", "key", "catalog.db", "config.toml")  # any of these is in every home
+_SIGNS = ("facts.jsonl", "catalog.db")  # a folder with one of these is a home, whatever its name
 _LOG_FOLDERS = ("logs", "sessions", "projects")
 
 

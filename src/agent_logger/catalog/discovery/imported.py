@@ -15,16 +15,19 @@ from agent_logger.catalog.discovery.sub_agents import as_thread, may_be_sub_agen
 from agent_logger.files.sources import FileStamps, Source, StampCache, entries_in, stat_of
 from agent_logger.model.session import Session
 
-Witness = tuple[str | None, str, bool]
+# The agent, the name, and for hooks the day.
+Witness = tuple[str | None, str, str]
 
 
 def imported_sources(home: Path, cache: StampCache) -> Iterator[Source]:
     best: dict[Witness, Source] = {}
     for unit in units(home):
         for source in _sources_in(unit, cache.without_looks()):
-            witness = (source.agent, source.name, source.is_of_hooks)
-            if source.is_of_no_session or source.is_of_hooks:  # there may be several of one name
-                witness = (source.agent, source.key, source.is_of_hooks)
+            witness = (source.agent, source.name, "")
+            if source.is_of_hooks:
+                witness = (source.agent, source.name, Path(source.path).parent.name)
+            elif source.is_of_no_session:  # every home has one of that name
+                witness = (source.agent, source.name, unit.name)
             if witness not in best or best[witness].size < source.size:
                 best[witness] = source._replace(imported=unit.name)
     yield from best.values()
