@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from agent_logger.home.homes import Homes
 from agent_logger.web.server import link_to_running
 
 
@@ -59,7 +60,7 @@ class Page:
 
     def link(self) -> str:
         """A new one, as `agent-logger view` makes it."""
-        link = link_to_running(self.home / ".agent-logger")
+        link = link_to_running(Homes(self.home / ".agent-logger"))
         assert link
         return link
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from agent_logger import config
 from agent_logger.cli import _output
+from agent_logger.home.homes import Homes, folders_outside
 
 if TYPE_CHECKING:
     from agent_logger.catalog.catalog import Catalog
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 NOTHING_YET = "No sessions yet. 'agent-logger run -- claude' records one;\n'agent-logger demo' shows an example."
 
 # If more bytes than this are not in the search index, a background process reads them.
+MOST_NAMED = 3  # folders
 WORTH_A_PROCESS = 20_000_000
 
 
@@ -31,13 +33,17 @@ YOUNG_OBJECTS = 20_000
 
 
 @contextmanager
-def open_catalog(settings: config.Configuration) -> "Iterator[Catalog]":
-    """The catalog, up to date."""
+def open_catalog(settings: config.Configuration, homes: Homes | None = None) -> "Iterator[Catalog]":
+    """The catalog of these homes, or of the own one, up to date."""
     gc.set_threshold(YOUNG_OBJECTS)
     from agent_logger.catalog.catalog import Catalog
 
-    register_folders(settings)
-    with Catalog.open(settings.home) as catalog:
+    homes = homes or Homes(settings.home)
+    if homes.has_own:
+        register_folders(settings)
+    for home in homes.others:
+        _note_outside(home)
+    with Catalog(homes) as catalog:
         with bar("reading sessions") as progress:
             catalog.refresh(progress)
         if catalog.problem:
@@ -47,11 +53,18 @@ def open_catalog(settings: config.Configuration) -> "Iterator[Catalog]":
             _start_due_work(catalog, settings)
 
 
+def _note_outside(home: Path) -> None:
+    """Say which recordings of another home are not in its folder."""
+    if outside := folders_outside(home):
+        names = ", ".join(map(str, outside[:MOST_NAMED])) + ", ..." * (len(outside) > MOST_NAMED)
+        _output.note(f"not read, because outside of {home}: {names}")
+
+
 def _start_due_work(catalog: "Catalog", settings: config.Configuration) -> None:
     if catalog.backlog > WORTH_A_PROCESS or catalog.is_sealing_due(settings.seal_after):
         from agent_logger.catalog.background import start
 
-        start(settings.home, settings.seal_after)
+        start(catalog.homes, settings.seal_after)
 
 
 def folders_of_logs(settings: config.Configuration) -> list[Path]:

@@ -57,6 +57,8 @@ class ListedSession(msgspec.Struct, frozen=True, kw_only=True):
     labels: tuple[str, ...] = ()
     pinned: bool = False
     note: str | None = None
+    # Whose homes have it, the own one first. The cost counts for the machine that had a response first.
+    machines: tuple[str, ...] = ()
 
 
 def mark_text(labels: tuple[str, ...], *, pinned: bool) -> str:

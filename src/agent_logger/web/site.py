@@ -46,7 +46,12 @@ class Site:
         self.verification_runs = VerificationRuns(pool.home)
         self.in_flight = InFlightTurns()
         self._templates = _environment()
-        self._templates.globals |= {"session_url": self.session_url, "short_id": self.short_id}
+        self.several_machines = len(pool.homes.machines) > 1
+        self._templates.globals |= {
+            "session_url": self.session_url,
+            "short_id": self.short_id,
+            "several_machines": self.several_machines,
+        }
 
     def render(self, request: Request, template: str, /, **values: Any) -> Response:
         """Render a template. `data_url` is the address of the same data for programs. Parts of a page, whose names

@@ -4,12 +4,36 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from agent_logger.catalog.discovery.agent_files import agent_sessions
-from agent_logger.catalog.discovery.own_logs import folders_of_logs, hooked_sessions, logs_in
+from agent_logger.catalog.discovery.own_logs import (
+    folders_of_logs,
+    hooked_sessions,
+    log_folders,
+    logs_in,
+)
 from agent_logger.files.sources import Source, StampCache
+from agent_logger.home.homes import OWN, Homes, folders_inside
 
 
-def find_sources(home: Path, remembered: StampCache) -> Iterator[Source]:
-    for folder in folders_of_logs(home):
+def find_sources(homes: Homes, remembered: StampCache) -> Iterator[Source]:
+    """Find the sessions of all homes. The folders of agents belong to the own home."""
+    if homes.has_own:
+        yield from _own_sources(homes.own, remembered)
+    for key, home in homes.folders.items():
+        if key != OWN:
+            remembered.forget_passed_over()
+            yield from (source._replace(home=key) for source in _sources_inside(home, remembered))
+
+
+def _sources_inside(home: Path, remembered: StampCache) -> Iterator[Source]:
+    """Find what is in another home's folder."""
+    for folder in folders_of_logs(folders_inside(home)):
+        yield from logs_in(str(folder), remembered)
+    yield from hooked_sessions(home, remembered)
+    yield from _archived_sources(home, (), remembered)
+
+
+def _own_sources(home: Path, remembered: StampCache) -> Iterator[Source]:
+    for folder in folders_of_logs(log_folders(home)):
         yield from logs_in(str(folder), remembered)
     yield from hooked_sessions(home, remembered)
     of_agents = list(agent_sessions(remembered))

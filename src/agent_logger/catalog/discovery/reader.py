@@ -66,7 +66,7 @@ def session_of(source: Source, summaries: Mapping[str, str] | None = None) -> Se
         events = hook_events([source])
         return hook_session.session_of(hooked_session(source), agent_hooked(events), events)
     if source.agent is None:
-        return below_its_starter(read_session(Path(source.path)))
+        return below_its_starter(read_session(Path(source.path)), source.home)
     agent = _agent(source)
     if source.prompts_only:
         return session_typed_in(agent, Path(source.path), source.name)
@@ -158,7 +158,7 @@ def _batch(source: Source, before: ResponseBatch | None) -> ResponseBatch:
     if source.is_of_no_session:
         return _batch_of_calls(Path(source.path))
     if source.agent is None:
-        return _batch_of_log(Path(source.path))
+        return _batch_of_log(Path(source.path), source.home)
     if source.prompts_only:
         return ResponseBatch(source.name, None, 0, [])
     agent = _agent(source)
@@ -172,9 +172,10 @@ def _batch(source: Source, before: ResponseBatch | None) -> ResponseBatch:
     return ResponseBatch(named, agent.parent_of(files), bits_of({"transcript"}), responses, totals=totals)
 
 
-def _batch_of_log(path: Path) -> ResponseBatch:
+def _batch_of_log(path: Path, home: str) -> ResponseBatch:
     session = read_session(path, alone=True)
-    session = below_its_starter(msgspec.structs.replace(session, id=own_name(session, path.stem) or session.id))
+    name = own_name(session, path.stem, home) or session.id
+    session = below_its_starter(msgspec.structs.replace(session, id=name), home)
     responses = list(responses_of_session(session))
     witnesses: frozenset[Witness] = session.witnesses.union(*(response.witnesses for response in responses))
     if not witnesses and (wrote := witness_of(path)):

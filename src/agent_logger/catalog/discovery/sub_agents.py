@@ -12,23 +12,25 @@ from agent_logger.agents.base import Agent, module
 from agent_logger.agents.contracts import DatabaseFiles
 from agent_logger.agents.folders import agent_files
 from agent_logger.agents.registry import AGENTS
+from agent_logger.catalog.discovery.in_archive import files_in_archive
 from agent_logger.model.session import AGENT_PREFIX, MAIN, Session, Turn
 
 
-def below_its_starter(session: Session) -> Session:
-    """Return what was recorded of a sub-agent as a thread of the session that started it; any other session as it
-    is."""
+def below_its_starter(session: Session, home: str = "") -> Session:
+    """Return what was recorded of a sub-agent as a thread of the session that started it; any other session as it is.
+    `home`: the key of the other home that it was recorded to."""
     for agent in AGENTS:
         if agent.sub_agent_ids and agent.sub_agent_ids.fullmatch(session.id) and session.agent in (None, agent.name):
-            root = _root_in_databases(agent, session.id)
+            root = _root_in_databases(agent, session.id, home)
             if root is not None:
                 return _as_thread(session, root)
     return session
 
 
-def _root_in_databases(agent: Agent, name: str) -> str | None:
+def _root_in_databases(agent: Agent, name: str, home: str) -> str | None:
     files = cast("DatabaseFiles", module(agent.files))
-    return next((root for path in agent_files(agent) if (root := files.root_of(path, name))), None)
+    paths = files_in_archive(home, agent) if home else agent_files(agent)
+    return next((root for path in paths if (root := files.root_of(path, name))), None)
 
 
 def _as_thread(session: Session, root: str) -> Session:

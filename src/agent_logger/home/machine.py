@@ -1,0 +1,65 @@
+"""The machine that records into a home: `<home>/machine.json`, written when something is first recorded.
+
+A person may change the name in it. The file leaves the machine only with the home itself: exports leave it out.
+"""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from agent_logger import platform
+from agent_logger.errors import ConfigError
+
+FORM = 1
+LONGEST_NAME = 64  # characters
+
+
+class HomeOrigin(msgspec.Struct, frozen=True):
+    """Where a home was written."""
+
+    machine: str | None = None  # the machine's name
+    home: str | None = None  # the path that the home had there
+    v: int = FORM
+
+
+_decode = msgspec.json.Decoder(HomeOrigin).decode
+
+
+def note_machine(home: Path) -> None:
+    """Write down the name of this machine, unless the home has one. A home that cannot be written to gets none."""
+    path = _path(home)
+    if os.path.lexists(path):
+        return
+    with suppress(OSError):
+        platform.make_folder(home)
+        origin = HomeOrigin(host_name(), os.fsencode(home.resolve()).decode("utf-8", "replace"))
+        platform.replace_file(path, msgspec.json.encode(origin) + b"\n")
+
+
+def origin_of(home: Path) -> HomeOrigin:
+    """Return what the file says; nothing if there is none that can be read. Raises `ConfigError` if a newer version of
+    agent-logger wrote it."""
+    try:
+        origin = _decode(_path(home).read_bytes())
+    except (OSError, ValueError):
+        return HomeOrigin()
+    if origin.v > FORM:
+        raise ConfigError(f"{home} was written by a newer version of agent-logger; update agent-logger")
+    return HomeOrigin(usable_name(origin.machine or ""), origin.home)
+
+
+def host_name() -> str:
+    """Return the name of this host, without its domain."""
+    return usable_name(os.uname().nodename.partition(".")[0]) or "this machine"
+
+
+def usable_name(text: str) -> str | None:
+    """Return the text as the name of a machine: one short line of characters that can be printed."""
+    name = " ".join(text.split())[:LONGEST_NAME].strip()
+    return name if name and name.isprintable() else None
+
+
+def _path(home: Path) -> Path:
+    return home / "machine.json"
