@@ -560,7 +560,8 @@ class Catalog:
     def _conditions(self, where: Filter | None) -> Filter:
         """Return the filter with the sessions that its label and pin mean."""
         if where is not None and where.machine:
-            where = replace(where, home=self.homes.key_of(where.machine) or NO_HOME)
+            key = self.homes.key_of(where.machine)
+            where = replace(where, home=NO_HOME if key is None else key)
         if where is None or not (where.label or where.pinned):
             return where or Filter()
         marked = marked_sessions(self.marks(), label=where.label, pinned=where.pinned)

@@ -24,7 +24,12 @@ class HomeOrigin(msgspec.Struct, frozen=True):
     v: int = FORM
 
 
+class _Form(msgspec.Struct, frozen=True):
+    v: int = FORM
+
+
 _decode = msgspec.json.Decoder(HomeOrigin).decode
+_form = msgspec.json.Decoder(_Form).decode
 
 
 def note_machine(home: Path) -> None:
@@ -42,10 +47,12 @@ def origin_of(home: Path) -> HomeOrigin:
     """Return what the file says; nothing if there is none that can be read. Raises `ConfigError` if a newer version of
     agent-logger wrote it."""
     try:
-        origin = _decode(_path(home).read_bytes())
+        text = _path(home).read_bytes()
+        is_newer = _form(text).v > FORM
+        origin = HomeOrigin() if is_newer else _decode(text)
     except (OSError, ValueError):
         return HomeOrigin()
-    if origin.v > FORM:
+    if is_newer:
         raise ConfigError(f"{home} was written by a newer version of agent-logger; update agent-logger")
     return HomeOrigin(usable_name(origin.machine or ""), origin.home)
 

@@ -221,8 +221,8 @@ def is_unique_id(family: str, message_id: str) -> bool:
 
 
 def _content_of(response: ModelResponse) -> tuple[object, ...]:
-    """Return everything but the session and the home. Without a time, nothing tells a response from others: only another
-    home can have a copy, in the same session."""
+    """Return everything but the session and the home. Without a time, nothing tells a response from others: only
+    another home can have a copy, in the same session."""
     return (
         response.session if response.at is None else None,
         response.message_id,
