@@ -287,7 +287,7 @@ def test_a_search_finds_the_sessions_of_a_machine(
     assert {hit.session for hit in catalog.search("prompt machine:laptop")} == {ID.format(1)}
 
 
-def test_machines_with_one_name_are_told_apart_by_their_folders(tmp_path: Path, own: Path) -> None:
+def test_machines_with_one_name_get_different_names_from_their_folders(tmp_path: Path, own: Path) -> None:
     for name in ("alice", "bob", "bob/more/bob"):
         (tmp_path / name / ".agent-logger/logs").mkdir(parents=True)
         (tmp_path / name / ".agent-logger/machine.json").write_text('{"machine": "Build\\u0007 host"}')
@@ -352,7 +352,8 @@ def test_a_session_that_was_removed_from_one_home_is_in_the_other(
     catalog = read(own, laptop.home, desk.home)
     assert [session.machines for session in catalog.sessions()] == [("desk",)]
     bury(desk.home, ID.format(1), [])
-    assert catalog.refresh() and catalog.sessions() == [] and catalog.total().responses == 0
+    catalog.refresh()
+    assert catalog.sessions() == [] and catalog.total().responses == 0
 
 
 def test_marks_of_all_homes_are_shown(
@@ -457,7 +458,7 @@ def test_a_set_of_homes_has_one_catalog_in_any_order_which_is_deleted_after_a_mo
 # ---------------------------------------------------------------- what is no home
 
 
-def test_what_cannot_be_read_as_a_home_is_an_error_that_says_why(tmp_path: Path, own: Path) -> None:
+def test_a_folder_that_is_no_home_is_an_error_with_the_reason(tmp_path: Path, own: Path) -> None:
     laptop = tmp_path / "laptop/.agent-logger"
     for name in ("logs", "archive/laptop/logs"):
         (laptop / name).mkdir(parents=True)
@@ -478,8 +479,8 @@ def test_what_cannot_be_read_as_a_home_is_an_error_that_says_why(tmp_path: Path,
         (laptop, laptop / "archive/laptop"): "is inside --home",
         (newer,): "newer version of agent-logger; update agent-logger",
     }
-    for given, reason in wrong.items():
+    for folders, reason in wrong.items():
         with pytest.raises(ConfigError, match=reason):
-            homes_of(own, given)
+            homes_of(own, folders)
     assert homes_of(own, [tmp_path / "link"]) == Homes(own, has_own=False, others=(laptop,))
     assert homes_of(own, [own]) == homes_of(own, []) == Homes(own)

@@ -7,8 +7,7 @@ import click
 
 from agent_logger import config
 from agent_logger.cli import _output
-from agent_logger.cli._catalog import open_catalog
-from agent_logger.cli._homes import homes_option
+from agent_logger.cli._catalog import homes_option, open_catalog
 from agent_logger.cli._select import resolve_id
 from agent_logger.cli._settings import settings_options
 from agent_logger.errors import SourceError

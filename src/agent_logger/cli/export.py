@@ -10,8 +10,14 @@ import click
 from agent_logger import config
 from agent_logger.cli import _output
 from agent_logger.cli._agents import agent_option, check_agent
-from agent_logger.cli._catalog import NOTHING_YET, open_catalog, register_folders
-from agent_logger.cli._homes import check_machine, homes_option, machine_option
+from agent_logger.cli._catalog import (
+    NOTHING_YET,
+    check_machine,
+    homes_option,
+    machine_option,
+    open_catalog,
+    register_folders,
+)
 from agent_logger.cli._select import MOST_CANDIDATES, selected
 from agent_logger.cli._settings import settings_options
 from agent_logger.cli._times import time_options

@@ -10,9 +10,8 @@ import click
 from agent_logger import config
 from agent_logger.cli import _output
 from agent_logger.cli._agents import agent_option, check_agent
-from agent_logger.cli._catalog import NOTHING_YET, open_catalog
+from agent_logger.cli._catalog import NOTHING_YET, check_machine, homes_option, machine_option, open_catalog
 from agent_logger.cli._columns import fit_columns
-from agent_logger.cli._homes import check_machine, homes_option, machine_option
 from agent_logger.cli._pager import paged, pager_option
 from agent_logger.cli._select import short_ids
 from agent_logger.cli._settings import settings_options
@@ -108,7 +107,7 @@ def command(
       agent-logger ls --sort cost --since 'this month'
       agent-logger ls --project agent-logger --min-cost 5
       agent-logger ls --all --json
-      agent-logger ls --home ~/.agent-logger --home /mnt/laptop/.agent-logger
+      agent-logger ls --home ~/homes/laptop --home ~/.agent-logger
     """
     from agent_logger.catalog.summary import Filter
 

@@ -7,9 +7,8 @@ import click
 
 from agent_logger import config
 from agent_logger.cli import _output
-from agent_logger.cli._catalog import NOTHING_YET, bar, open_catalog
+from agent_logger.cli._catalog import NOTHING_YET, bar, homes_option, open_catalog
 from agent_logger.cli._highlight import echo_marked
-from agent_logger.cli._homes import homes_option
 from agent_logger.cli._pager import paged, pager_option
 from agent_logger.cli._select import short_ids
 from agent_logger.cli._settings import settings_options

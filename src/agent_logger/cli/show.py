@@ -9,8 +9,8 @@ import msgspec
 
 from agent_logger import config
 from agent_logger.cli import _output
+from agent_logger.cli._catalog import homes_option
 from agent_logger.cli._damaged import note_damage
-from agent_logger.cli._homes import homes_option
 from agent_logger.cli._pager import paged, pager_option
 from agent_logger.cli._select import SelectedSession, selected
 from agent_logger.cli._settings import settings_options

@@ -9,8 +9,7 @@ import msgspec
 from agent_logger import config
 from agent_logger.cli import _output
 from agent_logger.cli._agents import agent_option, check_agent
-from agent_logger.cli._catalog import NOTHING_YET, bar, open_catalog
-from agent_logger.cli._homes import check_machine, homes_option, machine_option
+from agent_logger.cli._catalog import NOTHING_YET, bar, check_machine, homes_option, machine_option, open_catalog
 from agent_logger.cli._pager import paged, pager_option
 from agent_logger.cli._select import resolve_id, short_ids
 from agent_logger.cli._settings import settings_options
@@ -139,7 +138,7 @@ def command(
       agent-logger usage tool --project agent-logger
       agent-logger usage --explain last
       agent-logger usage month --json
-      agent-logger usage machine --home ~/.agent-logger --home /mnt/laptop/.agent-logger
+      agent-logger usage machine --home ~/homes/laptop --home ~/.agent-logger
     """
     from agent_logger.catalog.summary import Filter
 

@@ -6,8 +6,7 @@ import click
 
 from agent_logger import config
 from agent_logger.cli import _output
-from agent_logger.cli._catalog import register_folders
-from agent_logger.cli._homes import homes_option
+from agent_logger.cli._catalog import homes_option, register_folders
 from agent_logger.cli._settings import settings_options
 from agent_logger.home.homes import Homes
 
@@ -28,7 +27,7 @@ def command(settings: config.Configuration, homes: Homes, no_open: bool, no_link
     Examples:
       agent-logger view
       agent-logger view --no-open --page-port 9001
-      agent-logger view --home ~/.agent-logger --home /mnt/laptop/.agent-logger
+      agent-logger view --home ~/homes/laptop --home ~/.agent-logger
     """
     from agent_logger.web.server import PageOptions, link_to_running, run
 

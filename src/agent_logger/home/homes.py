@@ -99,8 +99,8 @@ def _name(key: str, folder: Path) -> str:
 
 def _folder_label(folder: Path) -> str:
     """Return the name of a home that has no machine noted: its folder's, or for a hidden folder that of its parent."""
-    shown = next((part for part in reversed(folder.parts) if not part.startswith(".")), "")
-    return usable_name(shown.strip("/")) or "unnamed"
+    name = next((part for part in reversed(folder.parts) if not part.startswith(".")), "")
+    return usable_name(name.strip("/")) or "unnamed"
 
 
 # ---------------------------------------------------------------- what is in another home
