@@ -156,7 +156,7 @@ HEAD = ("last active", "id", "title", "project", "model", "exchanges", "active",
 TITLE, PROJECT, MODEL, *NUMBERS, SOURCES, MACHINE = range(2, len(HEAD))
 EXCHANGES, TIME, TOKENS, COST = NUMBERS
 # Columns that are cut if there is no room, with their least width.
-LEAST = {PROJECT: 8, MODEL: 8, TITLE: 20, MACHINE: 8}
+LEAST = {PROJECT: 8, MODEL: 8, TITLE: 20, MACHINE: 12}
 # Columns that are dropped if there is still no room.
 LESS = (EXCHANGES, TIME, SOURCES, PROJECT, MODEL, MACHINE, TOKENS, COST)
 # The column that a list in this order must have. There is no other place for errors than that of exchanges.
