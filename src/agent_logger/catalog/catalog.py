@@ -164,7 +164,7 @@ class Catalog:
     def _index_on_all_cores(self, progress: Progress | None) -> None:
         from agent_logger.catalog.search.parallel import index_new_sessions
 
-        self._with_texts(lambda database, texts: index_new_sessions(self.home, database, texts, progress))
+        self._with_texts(lambda database, texts: index_new_sessions(self._folder, database, texts, progress))
 
     def is_sealing_due(self, after_seconds: float | None) -> bool:
         """Whether there may be parts of logs that were not touched for so long, as the last refresh saw."""
