@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from agent_logger import Catalog, Filter
+from agent_logger import Catalog, Filter, SessionLogger
 from agent_logger.archive.collect import ArchiveReport
 from agent_logger.archive.run import archive_all, seal_archive
 from agent_logger.catalog.ledger.ledger import Ledger
@@ -306,6 +306,18 @@ def test_the_name_of_the_machine_is_written_once(own: Path) -> None:
     (own / "machine.json").write_text('{"machine": "mine"}')
     note_machine(own)
     assert homes_of(own, []).machines == {"": "mine"}
+    (own / "machine.json").write_text('{"machine": ["mine"], "v": 2}')  # what a newer version may write
+    assert homes_of(own, []).machines == {"": os.uname().nodename.partition(".")[0]}
+
+
+def test_recording_notes_the_machine(own: Path, tmp_path: Path) -> None:
+    with SessionLogger(tmp_path) as logger:
+        logger.log_user_input("Hello")
+    assert json.loads((own / "machine.json").read_bytes()) == {
+        "machine": os.uname().nodename.partition(".")[0],
+        "home": str(own),
+        "v": 1,
+    }
 
 
 # ---------------------------------------------------------------- what is read of another home
@@ -336,7 +348,8 @@ def test_paths_in_the_facts_of_another_home_lead_nowhere_else(tmp_path: Path, ow
     facts = [{"type": "log_folder", "path": path, "ts": ""} for path in [*outside, *inside]]
     (laptop / "facts.jsonl").write_text("".join(json.dumps(fact) + "\n" for fact in facts))
     assert folders_inside(laptop) == [laptop / "logs", laptop / "more/logs"]
-    assert list(map(str, folders_outside(laptop))) == outside
+    (laptop / "archive").symlink_to(project)
+    assert list(map(str, folders_outside(laptop))) == [*outside, str(laptop / "sessions"), str(laptop / "archive")]
     assert read(own, laptop).sessions() == []
 
 

@@ -46,8 +46,6 @@ def open_catalog(settings: config.Configuration, homes: Homes | None = None) -> 
     homes = homes or Homes(settings.home)
     if homes.has_own:
         register_folders(settings)
-    for home in homes.others:
-        _note_outside(home)
     with Catalog(homes) as catalog:
         with bar("reading sessions") as progress:
             catalog.refresh(progress)
@@ -141,7 +139,10 @@ def homes_option() -> Callable[[Callable[..., R]], Callable[..., R]]:
     def decorate(command: Callable[..., R]) -> Callable[..., R]:
         @wraps(command)
         def with_homes(*, settings: config.Configuration, home_folders: tuple[str, ...], **rest: Any) -> R:
-            return command(settings=settings, homes=homes_of(settings.home, home_folders), **rest)
+            homes = homes_of(settings.home, home_folders)
+            for home in homes.others:
+                _note_outside(home)
+            return command(settings=settings, homes=homes, **rest)
 
         option = click.option(
             "--home",

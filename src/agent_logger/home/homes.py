@@ -16,8 +16,9 @@ from agent_logger.home.facts import known_folders, tombstones
 from agent_logger.home.machine import host_name, origin_of, usable_name
 
 OWN = ""  # the key of the own home; another home's is its path
+RECORDINGS = ("logs", "sessions", "projects", "archive", "hooks")
 # What a home has, of which none is written before something is recorded.
-CONTENTS = ("logs", "sessions", "projects", "archive", "hooks", "facts.jsonl", "key", "machine.json")
+CONTENTS = (*RECORDINGS, "facts.jsonl", "key", "machine.json")
 USUAL_NAME = ".agent-logger"
 LOG_FOLDERS = ("logs", "sessions", "projects")  # where things are recorded to, unless somebody chose another folder
 
@@ -41,7 +42,7 @@ class Homes(NamedTuple):
 
     @property
     def machines(self) -> dict[str, str]:
-        """The name of each home's machine, by the key of the home. No two have the same name. Raises `ConfigError`."""
+        """The name of each home's machine, by the key of the home. No two have the same name."""
         names = {key: _name(key, folder) for key, folder in self.folders.items()}
         for longer in (_folder_label, str):
             counts = Counter(name.lower() for name in names.values())
@@ -72,7 +73,8 @@ def homes_of(own: Path, given: Sequence[str | os.PathLike[str]]) -> Homes:
     others = tuple(sorted(folder for folder in folders if folder != real))
     homes = Homes(own, real in folders or not folders, others)
     for folder in others:
-        origin_of(folder)  # raises for a home of a newer version
+        if origin_of(folder).is_newer:
+            raise ConfigError(f"{folder} was written by a newer version of agent-logger; update agent-logger")
     return homes
 
 
@@ -90,7 +92,7 @@ def _check_home(text: str, folder: Path) -> None:
         raise ConfigError(f"--home {text}: cannot read this folder: {error.strerror}") from error
     if names.isdisjoint(CONTENTS):
         hint = f"; did you mean {folder / USUAL_NAME}?" if USUAL_NAME in names else ""
-        raise ConfigError(f"--home {text} is not a home of agent-logger: it has no {', '.join(CONTENTS[:5])}{hint}")
+        raise ConfigError(f"--home {text} is not a home of agent-logger: it has no {', '.join(RECORDINGS)}{hint}")
 
 
 def _name(key: str, folder: Path) -> str:
@@ -112,8 +114,15 @@ def folders_inside(home: Path) -> list[Path]:
 
 
 def folders_outside(home: Path) -> list[Path]:
-    """Return the log folders of another home that are not in its folder, as its machine names them."""
-    return _log_folders(home)[1]
+    """Return the folders with recordings of another home that are not in its folder: log folders, as its machine names
+    them, and links."""
+    links = (home / name for name in RECORDINGS if (home / name).is_dir() and not is_inside(home / name))
+    return [*_log_folders(home)[1], *links]
+
+
+def is_inside(folder: Path) -> bool:
+    """Whether a folder below a home really is there."""
+    return folder.resolve() == folder
 
 
 def _log_folders(home: Path) -> tuple[list[Path], list[Path]]:
@@ -124,8 +133,7 @@ def _log_folders(home: Path) -> tuple[list[Path], list[Path]]:
             inside.append(home / below)
         else:
             outside.append(folder)
-    real = (folder for folder in dict.fromkeys(inside) if folder.is_dir() and folder.resolve() == folder)
-    return list(real), outside
+    return [folder for folder in dict.fromkeys(inside) if folder.is_dir() and is_inside(folder)], outside
 
 
 def _below_home(folder: Path, home: Path, before: Path | None) -> Path | None:

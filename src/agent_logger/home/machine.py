@@ -10,7 +10,6 @@ from pathlib import Path
 import msgspec
 
 from agent_logger import platform
-from agent_logger.errors import ConfigError
 
 FORM = 1
 LONGEST_NAME = 64  # characters
@@ -22,6 +21,11 @@ class HomeOrigin(msgspec.Struct, frozen=True):
     machine: str | None = None  # the machine's name
     home: str | None = None  # the path that the home had there
     v: int = FORM
+
+    @property
+    def is_newer(self) -> bool:
+        """Whether a newer version of agent-logger wrote it."""
+        return self.v > FORM
 
 
 class _Form(msgspec.Struct, frozen=True):
@@ -44,17 +48,14 @@ def note_machine(home: Path) -> None:
 
 
 def origin_of(home: Path) -> HomeOrigin:
-    """Return what the file says; nothing if there is none that can be read. Raises `ConfigError` if a newer version of
-    agent-logger wrote it."""
+    """Return what the file says; nothing but the version if a newer one wrote it, and nothing if it cannot be read."""
     try:
         text = _path(home).read_bytes()
-        is_newer = _form(text).v > FORM
-        origin = HomeOrigin() if is_newer else _decode(text)
+        version = _form(text).v
+        origin = HomeOrigin(v=version) if version > FORM else _decode(text)
     except (OSError, ValueError):
         return HomeOrigin()
-    if is_newer:
-        raise ConfigError(f"{home} was written by a newer version of agent-logger; update agent-logger")
-    return HomeOrigin(usable_name(origin.machine or ""), origin.home)
+    return HomeOrigin(usable_name(origin.machine or ""), origin.home, origin.v)
 
 
 def host_name() -> str:

@@ -11,7 +11,7 @@ from agent_logger.catalog.discovery.own_logs import (
     logs_in,
 )
 from agent_logger.files.sources import Source, StampCache
-from agent_logger.home.homes import OWN, Homes, folders_inside
+from agent_logger.home.homes import OWN, Homes, folders_inside, is_inside
 
 
 def find_sources(homes: Homes, remembered: StampCache) -> Iterator[Source]:
@@ -28,8 +28,10 @@ def _sources_inside(home: Path, remembered: StampCache) -> Iterator[Source]:
     """Find what is in another home's folder."""
     for folder in folders_of_logs(folders_inside(home)):
         yield from logs_in(str(folder), remembered)
-    yield from hooked_sessions(home, remembered)
-    yield from _archived_sources(home, (), remembered)
+    if is_inside(home / "hooks"):
+        yield from hooked_sessions(home, remembered)
+    if is_inside(home / "archive"):
+        yield from _archived_sources(home, (), remembered)
 
 
 def _own_sources(home: Path, remembered: StampCache) -> Iterator[Source]:
