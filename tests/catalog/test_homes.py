@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from agent_logger import Catalog, Filter, SessionLogger
 from agent_logger.archive.collect import ArchiveReport
 from agent_logger.archive.run import archive_all, seal_archive
+from agent_logger.catalog.discovery.unidentified import own_name
 from agent_logger.catalog.ledger.ledger import Ledger
 from agent_logger.demo.recorded import record_demo
 from agent_logger.errors import ConfigError, StoreError
@@ -186,6 +187,49 @@ def test_logs_and_hooks_of_a_copy_are_read_once(own: Path, tmp_path: Path) -> No
     assert all(call.status for call in both.calls(session))
     whole, same = one.session(session), both.session(session)
     assert whole and same and [turn.blocks for turn in same.turns] == [turn.blocks for turn in whole.turns]
+
+
+def test_events_of_hooks_that_two_homes_have_happened_once(own: Path, tmp_path: Path) -> None:
+    laptop, copied = tmp_path / "laptop", tmp_path / "copy"
+    for seconds, event in enumerate(("SessionStart", "UserPromptSubmit", "Stop", "UserPromptSubmit")):
+        path = file_of(hooks_path(laptop), 1_795_000_000.0 + seconds, ID.format(1))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        hook = {"session_id": ID.format(1), "hook_event_name": event, "prompt": "Again"}
+        record = {"v": 1, "type": "hook", "ts": f"2026-11-18T11:06:4{seconds}.000Z", "input": hook}
+        path.write_text(json.dumps(record))
+    shutil.copytree(laptop, copied)
+    one, both = read(own, laptop).session(ID.format(1)), read(own, laptop, copied).session(ID.format(1))
+    assert one and len(one.exchanges) == 2 and both == one
+
+
+def test_a_log_without_a_client_id_gets_it_from_the_archive_beside_it(
+    machine: Callable[[str], Machine], own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    laptop = machine("laptop")
+    name = session_on(laptop, 1)
+    laptop.archive(monkeypatch)
+    session = read(own, laptop.home).session(name)
+    assert session
+    recorded_calls = replace(session, id="log")
+    assert own_name(recorded_calls, "log", str(laptop.home)) == name
+    assert own_name(recorded_calls, "log") is None
+
+
+def test_a_session_of_two_homes_keeps_both_sources_when_one_of_them_changes(
+    machine: Callable[[str], Machine], own: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    laptop = machine("laptop")
+    for there in (laptop, Machine(home)):
+        session_on(there, 1)
+    laptop.archive(monkeypatch)
+    own.mkdir()
+    catalog = read(own, own, laptop.home)
+    for changed in (2, 0):
+        assert catalog.refresh()[1:3] == (changed, 0)
+    session_on(laptop, 2)
+    laptop.archive(monkeypatch)
+    assert catalog.refresh()[1:3] == (1, 0)
+    assert [source.home for source in catalog.sources(ID.format(1))] == ["", str(laptop.home)]
 
 
 HOMES = ("", "/one", "/two")
@@ -444,10 +488,10 @@ def test_removing_a_session_deletes_the_texts_in_catalogs_of_several_homes(
     laptop.archive(monkeypatch)
     own.mkdir()
     both = read(own, own, laptop.home)
-    assert both.index() and both.search("swordfish")
+    assert both.index() and both.search("swordfish") and (own / "catalogs").exists()
     with Catalog.open(own) as catalog:
         catalog.remove(name)
-    assert not [path for path in own.rglob("*.db*") if b"swordfish" in path.read_bytes()]
+    assert not (own / "catalogs").exists()
     both.refresh()
     assert [session.id for session in both.sessions()] == [ID.format(2)] and not both.search("swordfish")
 
