@@ -20,6 +20,7 @@ from agent_logger.archive.collect import ArchiveReport
 from agent_logger.archive.run import archive_all, seal_archive
 from agent_logger.catalog.discovery.unidentified import own_name
 from agent_logger.catalog.ledger.ledger import Ledger
+from agent_logger.catalog.live.tail import Tail
 from agent_logger.demo.recorded import record_demo
 from agent_logger.errors import ConfigError, StoreError
 from agent_logger.home.facts import bury, register_log_folder
@@ -452,6 +453,7 @@ def test_nothing_is_written_to_other_homes(
         assert catalog.session(session.id)
     for session in catalog.sessions():
         assert catalog.session(session.id) and catalog.tree(session.id) and catalog.damaged_files(session.id) == {}
+    assert Tail(catalog.homes, catalog.sessions()[0].id).poll()
     assert not catalog.is_sealing_due(0) and catalog.seal(0) == 0
     with pytest.raises(StoreError, match="several homes"):
         catalog.remove(catalog.sessions()[0].id)
