@@ -124,6 +124,7 @@ def test_every_page_is_tried() -> None:
         "gateways",
         "login",
         "sdk-requests",
+        "several-homes",
         "uninstall",
         "upgrade",
     }
@@ -196,6 +197,22 @@ def test_recordings_move_to_another_machine(place: Place, api: FakeAPI, tmp_path
     place.run(unpack)
     assert "program" not in place.run(listed).stderr
     assert (there / ".agent-logger/key").exists() and list((there / ".agent-logger/logs").rglob("*.jsonl"))
+
+
+def test_recordings_of_several_machines_are_read_together(place: Place, api: FakeAPI) -> None:
+    place.run("agent-logger run -- claude -p 'Hello there'")
+    place.wait()
+    copied = place.home / "homes/laptop"
+    copied.parent.mkdir()
+    (place.home / ".agent-logger").rename(copied)
+    (copied / "machine.json").unlink()
+    listed, usage, month, search, export = page("several-homes")
+    assert "laptop" in place.run(listed).stdout
+    assert "total" in place.run(usage).stdout
+    assert "total" in place.run(month).stdout
+    assert "hello" in place.run(search).stdout.lower()
+    place.run(export)
+    assert list((place.project / "sessions").iterdir())
 
 
 def test_upgrading_keeps_recordings(place: Place, api: FakeAPI) -> None:

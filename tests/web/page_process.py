@@ -11,8 +11,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 
+from agent_logger.home.homes import homes_of
 from agent_logger.web.server import link_to_running
 
 
@@ -32,6 +34,8 @@ class Page:
 
     def __init__(self, home: Path, *arguments: str, file_bytes: int = resource.RLIM_INFINITY) -> None:
         self.home = home
+        given = [value for flag, value in pairwise(arguments) if flag == "--home"]
+        self.homes = homes_of(home / ".agent-logger", given)
         self.environment = {"PATH": os.environ["PATH"], "HOME": str(home), "TZ": "UTC"}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "agent_logger", "view", "--page-port", "0", *arguments],
@@ -59,7 +63,7 @@ class Page:
 
     def link(self) -> str:
         """A new one, as `agent-logger view` makes it."""
-        link = link_to_running(self.home / ".agent-logger")
+        link = link_to_running(self.homes)
         assert link
         return link
 

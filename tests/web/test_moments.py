@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
 from agent_logger.catalog.catalog import Catalog
+from agent_logger.home.homes import Homes
 from agent_logger.web.catalog_pool import CatalogPool
 from agent_logger.web.pages.live import GONE, session_events
 from agent_logger.web.refresher import Refresher
@@ -36,7 +37,7 @@ class _Interrupted(threading.Event):
 
 @pytest.fixture
 def refresher(home: Path) -> Iterator[Refresher]:
-    refresher = Refresher(home)
+    refresher = Refresher(Homes(home))
     refresher.wake()
     yield refresher
     refresher.close()
@@ -80,7 +81,7 @@ class _VanishingSession(CatalogPool):
 
 def test_a_session_removed_as_a_page_starts_listening_is_reported_as_gone(home: Path) -> None:
     session = ID.format(1)
-    pool = _VanishingSession(home / ".agent-logger")
+    pool = _VanishingSession(Homes(home / ".agent-logger"))
     pool.path = claude_file(home, session, [user(1, "Hello", session)])
     app = Starlette()
     app.state.site = Site(pool)

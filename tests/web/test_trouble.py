@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import expect
 from starlette.testclient import TestClient
 
+from agent_logger.home.homes import Homes
 from agent_logger.web.app import page_app
 from agent_logger.web.catalog_pool import CatalogPool
 from agent_logger.web.tokens import PageTokens
@@ -93,7 +94,7 @@ def test_a_session_removed_while_open_is_reported_and_stays_visible(home: Path) 
 
 def test_the_page_shows_the_progress_of_building_the_catalog(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agent_logger.web.catalog_pool.WAIT_SECONDS", 0.0)
-    pool = CatalogPool(home / ".agent-logger")
+    pool = CatalogPool(Homes(home / ".agent-logger"))
     tokens = PageTokens(b"k" * 32, 8081, "run")
     client = TestClient(page_app(pool, tokens, 8081), base_url="http://127.0.0.1:8081")
     try:

@@ -19,6 +19,7 @@ from agent_logger.archive.layout import ArchiveFolder, folder_of, prepare
 from agent_logger.errors import AgentLoggerError
 from agent_logger.files import foreign
 from agent_logger.home.facts import tombstones
+from agent_logger.home.machine import note_machine
 from agent_logger.model.ids import UUID
 
 Parts = tuple[str, ...]
@@ -66,6 +67,7 @@ class ArchiveReport(msgspec.Struct, kw_only=True):
 
 def keep_files(home: Path, folder: ArchiveFolder, files: Iterable[Parts], report: ArchiveReport) -> None:
     """Copy files into the archive, except those of sessions that were removed."""
+    note_machine(home)
     # Any other name may be a word in any path.
     buried = [name for name in tombstones(home) if UUID.fullmatch(name)]
     for parts in files:

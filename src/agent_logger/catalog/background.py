@@ -8,21 +8,26 @@ from pathlib import Path
 from threading import Thread
 
 from agent_logger import platform
+from agent_logger.catalog.folders_of_catalogs import catalog_folder
 from agent_logger.catalog.index_lock import indexing
+from agent_logger.home.homes import Homes, homes_of
+
+NEVER = "never"
 
 
-def start(home: Path, seal_after_seconds: float | None) -> bool:
+def start(homes: Homes, seal_after_seconds: float | None) -> bool:
     """Start the work in a process of its own, which outlives this one. Returns whether such a process is running
     now."""
-    with indexing(home) as free:
+    with indexing(catalog_folder(homes)) as free:
         if not free:
             return True
-    arguments = [str(home), *([str(seal_after_seconds)] if seal_after_seconds is not None else [])]
+    seal_after = NEVER if seal_after_seconds is None else str(seal_after_seconds)
+    arguments = [seal_after, str(homes.own), *map(str, homes.folders.values())]
     command = platform.module_command("agent_logger.catalog.background", *arguments)
     nothing = subprocess.DEVNULL
     try:
         child = subprocess.Popen(
-            command, stdin=nothing, stdout=nothing, stderr=nothing, cwd=home, start_new_session=True
+            command, stdin=nothing, stdout=nothing, stderr=nothing, cwd=homes.own, start_new_session=True
         )
     except OSError:
         return False
@@ -30,14 +35,15 @@ def start(home: Path, seal_after_seconds: float | None) -> bool:
     return True
 
 
-def _main(home: Path, seal_after_seconds: float | None) -> None:
+def _main(homes: Homes, seal_after_seconds: float | None) -> None:
     from agent_logger.catalog.catalog import Catalog
 
     os.nice(19)
-    with Catalog.open(home) as catalog:
+    with Catalog(homes) as catalog:
         catalog.index()
         catalog.seal(seal_after_seconds)
 
 
 if __name__ == "__main__":
-    _main(Path(sys.argv[1]), next(map(float, sys.argv[2:]), None))
+    after, own, *given = sys.argv[1:]
+    _main(homes_of(Path(own), given), None if after == NEVER else float(after))

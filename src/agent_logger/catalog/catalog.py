@@ -9,7 +9,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date, datetime, tzinfo
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
 
@@ -26,12 +26,14 @@ from agent_logger.catalog.database import (
     open_database,
     open_in_memory,
 )
+from agent_logger.catalog.folders_of_catalogs import catalog_folder, delete_catalogs_of_several_homes, mark_used
 from agent_logger.catalog.queries import NEED_DETAILS, Order
 from agent_logger.catalog.refresh.changes import Progress, changes
 from agent_logger.catalog.refresh.refresh import RefreshReport, refresh
 from agent_logger.catalog.schema import CATALOG, TEXT_INDEX
 from agent_logger.catalog.summary import Filter, Hit, SessionChoices, SessionHeading, SessionSummary, Uncounted
 from agent_logger.errors import StoreError
+from agent_logger.home.homes import OWN, Homes, homes_of
 from agent_logger.home.marks import Marks, marked_sessions, read_marks, session_labelled
 
 # A query imports what it needs: most need little, and are made by commands that end at once.
@@ -56,6 +58,7 @@ MOST_CHOICES = 200  # of a pick list
 DETAILS_AT_ONCE = 8  # sessions
 MOST_LOOKS = 3
 MOST_ASKED = 1 << 31  # sessions or hits; SQLite has no infinite numbers
+NO_HOME = "no home"  # the key of none
 INDEX_SECONDS = 1.0  # time that a search spends on adding what is missing from the index
 
 T = TypeVar("T")
@@ -69,23 +72,36 @@ class Catalog:
     and never wait for it here, pass an infinite `fresh_seconds`.
     """
 
-    def __init__(self, home: str | os.PathLike[str], fresh_seconds: float = FRESH_SECONDS) -> None:
-        self.home = home = Path(home).expanduser()
+    def __init__(self, home: str | os.PathLike[str] | Homes, fresh_seconds: float = FRESH_SECONDS) -> None:
+        self.homes = home if isinstance(home, Homes) else Homes(Path(home).expanduser())
         self._fresh_seconds = fresh_seconds
         self.problem: str | None = None
-        self._path = home / "catalog.db"
-        self._text_path = home / "catalog-text.db"
+        self._folder = catalog_folder(self.homes)
+        self._path = self._folder / "catalog.db"
+        self._text_path = self._folder / "catalog-text.db"
         self._open: sqlite3.Connection | None = None
         self._texts: sqlite3.Connection | None = None
         self._unsealed_since = float("inf")  # the time that the last refresh reported
         self._refreshed = float("-inf") if fresh_seconds < float("inf") else 0.0
 
     @classmethod
-    def open(cls, home: str | os.PathLike[str] | None = None) -> Self:
-        """Open the catalog of this user's home, or another one, over all agents' files that it knows of."""
+    def open(cls, home: str | os.PathLike[str] | None = None, *, homes: Sequence[str | os.PathLike[str]] = ()) -> Self:
+        """Open the catalog of this user's home, or another one, over all agents' files that it knows of. With `homes`,
+        it is over these instead, of which only the first argument is ever written to; agents' files belong to that one.
+        Raises `ConfigError` if one of them is no home."""
         from agent_logger import config
 
-        return cls(home or config.home())
+        return cls(homes_of(Path(home or config.home()).expanduser(), homes))
+
+    @property
+    def home(self) -> Path:
+        """The own home: marks are written to it, and the catalog lies in it."""
+        return self.homes.own
+
+    @cached_property
+    def machines(self) -> dict[str, str]:
+        """The names of machines, by the key of the home that each writes to."""
+        return self.homes.machines
 
     def __enter__(self) -> Self:
         return self
@@ -104,7 +120,7 @@ class Catalog:
 
     def refresh(self, progress: Progress | None = None) -> RefreshReport:
         """Take in what has changed since the last refresh by any process. Queries do so by themselves."""
-        done = self._with_recovery(lambda database: refresh(database, self.home, progress))
+        done = self._with_recovery(lambda database: refresh(database, self.homes, progress))
         self._refreshed, self._unsealed_since = time.monotonic(), done.unsealed_since
         return done
 
@@ -138,7 +154,7 @@ class Catalog:
         from agent_logger.catalog.search.search import index
 
         self._query(lambda _: None)
-        with indexing(self.home) as mine:
+        with indexing(self._folder) as mine:
             if not mine:
                 return self.coverage.is_whole
             if seconds == float("inf"):
@@ -149,12 +165,14 @@ class Catalog:
     def _index_on_all_cores(self, progress: Progress | None) -> None:
         from agent_logger.catalog.search.parallel import index_new_sessions
 
-        self._with_texts(lambda database, texts: index_new_sessions(self.home, database, texts, progress))
+        self._with_texts(lambda database, texts: index_new_sessions(self._folder, database, texts, progress))
 
     def is_sealing_due(self, after_seconds: float | None) -> bool:
         """Whether there may be parts of logs that were not touched for so long, as the last refresh saw."""
         from agent_logger.catalog.sealing import is_due
 
+        if not self.homes.are_own_alone:  # logs of another home are never changed
+            return False
         return self._with_recovery(lambda database: is_due(database, self._unsealed_since, after_seconds))
 
     def seal(self, after_seconds: float | None, *, seconds: float = float("inf")) -> int:
@@ -162,6 +180,8 @@ class Catalog:
         than `seconds`, if they are given. Returns how many were sealed."""
         from agent_logger.catalog.sealing import seal
 
+        if not self.homes.are_own_alone:
+            return 0
         return self._with_recovery(lambda database: seal(database, self.home, after_seconds, seconds))
 
     @property
@@ -198,7 +218,7 @@ class Catalog:
                 break
         self._count_damaged_lines(ids)
         self._note_closed_logs(ids)
-        return self._with_marks(self._query(lambda database: queries.summaries(database, ids)))
+        return self._with_marks(self._query(lambda database: queries.summaries(database, ids, self.machines)))
 
     def count(self, where: Filter | None = None) -> int:
         """Return how many sessions there are."""
@@ -208,28 +228,31 @@ class Catalog:
 
     def choices(self, most: int = MOST_CHOICES) -> SessionChoices:
         """Return the agents, projects and models of all sessions, the one last active first, at most so many of each;
-        and all labels."""
-        labels = sorted({label for marks in self.marks().values() for label in marks.labels})
-        return replace(self._query(lambda database: queries.choices(database, most)), labels=tuple(labels))
+        all labels, and all machines."""
+        labels = tuple(sorted({label for marks in self.marks().values() for label in marks.labels}))
+        machines = tuple(self.machines.values())
+        return replace(self._query(lambda database: queries.choices(database, most)), labels=labels, machines=machines)
 
     def matching(self, text: str, *, limit: int) -> list[SessionSummary]:
         """Return sessions with all words of the text in the title, the project or the id, the one last active first.
         Reads no files: a title that was not read yet is not found."""
         words = text.split()
-        return self._query(lambda database: queries.summaries(database, queries.matching_ids(database, words, limit)))
+        matching = self._query(lambda database: queries.matching_ids(database, words, limit))
+        return self._query(lambda database: queries.summaries(database, matching, self.machines))
 
     def summary(self, session_id: str) -> SessionSummary | None:
         """Return a session in short; None if there is no session of that id."""
         self.read_details([session_id])
         self._count_damaged_lines([session_id])
         self._note_closed_logs([session_id])
-        summaries = self._query(lambda database: queries.summaries(database, [session_id]))
+        summaries = self._query(lambda database: queries.summaries(database, [session_id], self.machines))
         return next(iter(self._with_marks(summaries)), None)
 
     def resolve(self, given: str) -> list[str]:
         """Return the ids of the sessions that are meant: the one with that id, log name or path; the one that last got
         that label; all whose id or name begins so; for `last`, the one last active."""
-        name = session_labelled(self.home, given) or given
+        labelled = (session_labelled(folder, given) for folder in self._marked_homes)
+        name = next(filter(None, labelled), given)
         matching = self._query(lambda database: queries.resolve(database, name))
         return [session.id for session in self.sessions(limit=1)] if given == LAST and not matching else matching
 
@@ -312,7 +335,7 @@ class Catalog:
         """Return the session's calls, as the wire saw them, in the order of time; none if it did not."""
         from agent_logger.catalog.joining.calls import calls_of
 
-        return calls_of(self._logs(session_id))
+        return calls_of(self.logs(session_id))
 
     def call(self, session_id: str, call: str, *, since: str | None = None) -> "CallDetail | None":
         """Return a call of the session in full, by its id, or the beginning of it, and what changed in it since the
@@ -335,7 +358,7 @@ class Catalog:
         from agent_logger.catalog.tree import TreeDetails, branches_of, tree
 
         name = self._only(session_id)
-        details = TreeDetails(self.summary, self.session, lambda name: branches_of(self._logs(name)))
+        details = TreeDetails(self.summary, self.session, lambda name: branches_of(self.logs(name)))
         return tree(name, self._query(queries.parents), details) if name else None
 
     def places(self, session_id: str) -> "list[SessionLocation]":
@@ -358,7 +381,8 @@ class Catalog:
         """Return the stamp of each session, which changes with its files, and the size of these."""
         return self._query(queries.stamps)
 
-    def _logs(self, session_id: str) -> list[Path]:
+    def logs(self, session_id: str) -> list[Path]:
+        """Return our logs of the session, each by its first part; of several homes, with their copies."""
         return [place.path for place in self.places(session_id) if place.agent is None and not place.is_of_hooks]
 
     def ledger(self, where: Filter | None = None, *, session: str | None = None) -> "Iterator[LedgerRow]":
@@ -380,7 +404,7 @@ class Catalog:
         apply."""
         from agent_logger.catalog.ledger.uncounted import uncounted
 
-        conditions, logs = where or Filter(), set(self._logs(session))
+        conditions, logs = where or Filter(), set(self.logs(session))
         rows, elsewhere = list(self.ledger(session=session)), self.counted_elsewhere(session)
         calls = [call for call in self.calls(session) if call.log in logs]
         omitted = uncounted(rows, elsewhere, self.session(session), calls)
@@ -390,8 +414,9 @@ class Catalog:
         self, by: "By" = "day", where: Filter | None = None, *, zone: tzinfo | None = None
     ) -> "dict[str | None, Total]":
         """Return totals by day (`2026-11-15`), ISO week (`2026-W46`) or month, in their order; by session, model,
-        project, agent or tool, the most expensive first. What belongs to none is last, under `None`. Days are those of
-        `zone`, or of this machine.
+        project, agent, machine or tool, the most expensive first. What belongs to none is last, under `None`. Days are
+        those of `zone`, or of this machine. What several machines have counts for the one that had it first, or else
+        for that of the own home.
 
         By tool, the cost of a response is divided among the tools that it called.
         """
@@ -400,16 +425,25 @@ class Catalog:
         if by == "tool":
             self.read_details()
         conditions = self._conditions(where)
-        return self._query(lambda database: usage(database, by, conditions, zone))
+        totals = self._query(lambda database: usage(database, by, conditions, zone))
+        return self._by_name(totals) if by == "machine" else totals
+
+    def _by_name(self, totals: "dict[str | None, T]") -> "dict[str | None, T]":
+        """Return what is by home by machine."""
+        return {self.machines.get(home or OWN, home): total for home, total in totals.items()}
 
     def usage_over_time(
         self, step: "By", by: "By", where: Filter | None = None, *, zone: tzinfo | None = None
     ) -> "dict[str | None, dict[str | None, Total]]":
-        """Return totals by day, week or month (`step`), and within each by model, project or agent, in no order."""
+        """Return totals by day, week or month (`step`), and within each by model, project, agent or machine, in no
+        order."""
         from agent_logger.catalog.usage_queries import usage_over_time
 
         conditions = self._conditions(where)
-        return self._query(lambda database: usage_over_time(database, step, by, conditions, zone))
+        over_time = self._query(lambda database: usage_over_time(database, step, by, conditions, zone))
+        if by != "machine":
+            return over_time
+        return {moment: self._by_name(totals) for moment, totals in over_time.items()}
 
     def total(self, where: Filter | None = None) -> "Total":
         """Return the tokens, the cost and the number of responses of all sessions, or of those that match."""
@@ -455,7 +489,7 @@ class Catalog:
         self, words: str, *, limit: int = 20, since: date | None = None, until: date | None = None
     ) -> Sequence[Hit]:
         """Search, the best hit first: words, `"phrases"`, `begin*`, `tool:Bash`, `file:login.py`, `is:error`,
-        `project:`, `agent:`, `label:`, `is:pinned`. `since` and `until` are as in a `Filter`.
+        `project:`, `agent:`, `machine:`, `label:`, `is:pinned`. `since` and `until` are as in a `Filter`.
 
         What the index does not cover yet is not found: `coverage` says how much it does. Raises `ValueError` if a field
         such as `tool:` has no value.
@@ -484,14 +518,23 @@ class Catalog:
         query, marks = read(words), self.marks()
         query.since = queries.since(since) // 1000 if since else None
         query.until = queries.until(until) // 1000 if until else None
-        return self._with_texts(lambda database, texts: work(Searched(database, texts, marks), query))
+        return self._with_texts(lambda database, texts: work(Searched(database, texts, marks, self.homes), query))
 
     # ------------------------------------------------------------ marks
 
     def marks(self) -> dict[str, Marks]:
         """Return the labels, pins and notes that people put on sessions, by session."""
-        by_session = read_marks(self.home, lambda names: self._query(partial(queries.current_ids, names=names)))
+        by_session: dict[str, Marks] = {}
+        for folder in self._marked_homes:
+            marks = read_marks(folder, lambda names: self._query(partial(queries.current_ids, names=names)))
+            for name, more in marks.items():
+                by_session[name] = by_session[name].joined(more) if name in by_session else more
         return {name: marks for name, marks in by_session.items() if marks != Marks()}
+
+    @property
+    def _marked_homes(self) -> list[Path]:
+        """The homes whose marks are shown; those in the own home come first."""
+        return list(dict.fromkeys([self.home, *self.homes.folders.values()]))
 
     def mark(
         self,
@@ -526,6 +569,9 @@ class Catalog:
 
     def _conditions(self, where: Filter | None) -> Filter:
         """Return the filter with the sessions that its label and pin mean."""
+        if where is not None and where.machine:
+            key = self.homes.key_of(where.machine)
+            where = replace(where, home=NO_HOME if key is None else key)
         if where is None or not (where.label or where.pinned):
             return where or Filter()
         marked = marked_sessions(self.marks(), label=where.label, pinned=where.pinned)
@@ -562,9 +608,12 @@ class Catalog:
             raise StoreError(
                 f"{names} would lose the part before the fork, which is in the log of {parents}; remove them together"
             )
+        if not self.homes.are_own_alone:
+            raise StoreError("sessions of several homes cannot be removed; remove them from the home that they are in")
         ours = self.files_of_ours(*session_ids)
         remove_files(self.home, session_ids, ours)
         self._with_texts(lambda _, texts: erase(texts, session_ids))
+        delete_catalogs_of_several_homes(self.home)
         self.refresh()
         return ours
 
@@ -615,6 +664,8 @@ class Catalog:
         if self._open is None:
             try:
                 self._open = open_database(self._path, CATALOG)
+                if not self.homes.are_own_alone:
+                    mark_used(self._folder)
             except UnusableError as error:
                 self._open, self.problem = open_in_memory(CATALOG), str(error)
             queries.prepare(self._open)
@@ -626,7 +677,7 @@ class Catalog:
         if not (damaged and is_damage(error) and discard(damaged, self._path)):  # full, locked, not to be written to
             self._open, self.problem = open_in_memory(CATALOG), f"{self._path}: {error}"
             queries.prepare(self._open)
-        refresh(self._database(), self.home)
+        refresh(self._database(), self.homes)
 
     def _recover_texts(self, texts: sqlite3.Connection, error: Exception) -> None:
         texts.close()

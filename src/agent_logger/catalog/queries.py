@@ -35,6 +35,7 @@ ORDERS: Mapping[Order, str] = {
     "errors": "errors DESC, last_active DESC",
 }
 NEED_DETAILS = ("exchanges", "duration", "turns", "errors")  # orders
+NO_MACHINES: Mapping[str, str] = {}
 
 
 def prepare(database: sqlite3.Connection) -> None:
@@ -108,6 +109,10 @@ def _where(database: sqlite3.Connection, where: Filter) -> tuple[str, list[objec
         (f"{STARTED} < ?", where.until and until(where.until)),
         ("nano_usd >= ?", where.min_cost_usd and where.min_cost_usd * 1e9),
         ("witnesses & ?", where.witness and BIT.get(where.witness, 0)),
+        (
+            "id IN (SELECT session FROM sources WHERE home IN (SELECT value FROM json_each(?)))",
+            None if where.home is None else json_list([where.home]),
+        ),
     ]
     if where.sessions is not None:
         terms.append(("id IN (SELECT value FROM json_each(?))", json_list(where.sessions)))
@@ -176,8 +181,10 @@ _SUMMARY = f"""
 """
 
 
-def summaries(database: sqlite3.Connection, ids: Sequence[str]) -> list[SessionSummary]:
-    """Return the summaries in this order; sessions that do not exist are left out."""
+def summaries(
+    database: sqlite3.Connection, ids: Sequence[str], machines: Mapping[str, str] = NO_MACHINES
+) -> list[SessionSummary]:
+    """Return the summaries in this order; sessions that do not exist are left out. `machines`: names by home."""
     given = (json_list(ids),)
     sources: dict[str, list[Source]] = {}
     states: dict[str, list[SourceState]] = {}
@@ -189,13 +196,17 @@ def summaries(database: sqlite3.Connection, ids: Sequence[str]) -> list[SessionS
     for session, witnesses, lines, is_closed, *source in database.execute(query, given):
         source_row = _source_of(source)
         sources.setdefault(session, []).append(source_row)
-        state = SourceState(source_row.agent, source_row.path, witnesses, source_row.modified, bool(is_closed))
+        state = SourceState(
+            source_row.agent, source_row.path, witnesses, source_row.modified, bool(is_closed), source_row.home
+        )
         states.setdefault(session, []).append(state)
         damaged[session] = damaged.get(session, 0) + (lines or 0)
     live = _Live(states)
     rows = database.execute(_SUMMARY, given)
     rows.row_factory = sqlite3.Row
-    summaries = {row["id"]: _summary(row, sources.get(row["id"], []), live, damaged.get(row["id"], 0)) for row in rows}
+    summaries = {
+        row["id"]: _summary(row, sources.get(row["id"], []), live, damaged.get(row["id"], 0), machines) for row in rows
+    }
     return [summaries[name] for name in ids if name in summaries]
 
 
@@ -225,13 +236,16 @@ class _Live:
 
     def __init__(self, sources: Mapping[str, Sequence[SourceState]]) -> None:
         self.now = time.time()
-        self._noted = noted_sessions()
+        # Agents on this machine note their own sessions.
+        has_own = any(not source.home for states in sources.values() for source in states)
+        self._noted = noted_sessions() if has_own else {}
         self._sources = sources
 
     def holds(self, name: str, ended: int | None, *, in_flight: bool, over: bool) -> bool:
         last = None if ended is None else ended / 1e6
         state = SessionState(last, in_flight, over, self._sources.get(name, ()))
-        notes = (self._noted[source.agent] for source in state.sources if source.agent in self._noted)
+        own = (source.agent for source in state.sources if not source.home)
+        notes = (self._noted[agent] for agent in own if agent in self._noted)
         noted = next(notes, None)
         return is_live(state, self.now, runs=noted.runs(name, last) if noted else None)
 
@@ -279,7 +293,9 @@ def _live_sessions(database: sqlite3.Connection) -> list[str]:
     return [summary.id for summary in summaries(database, live_candidates(database)) if summary.live]
 
 
-def _summary(row: sqlite3.Row, sources: Sequence[Source], live: _Live, damaged: int) -> SessionSummary:
+def _summary(
+    row: sqlite3.Row, sources: Sequence[Source], live: _Live, damaged: int, machines: Mapping[str, str]
+) -> SessionSummary:
     name, nano = row["id"], row["nano_usd"]
     in_flight, ending = bool(row["in_flight"]), row["ending"]
     imports = tuple(sorted({source.imported for source in sources if source.imported}))
@@ -310,6 +326,7 @@ def _summary(row: sqlite3.Row, sources: Sequence[Source], live: _Live, damaged: 
         unlisted_calls=bool(row["has_unlisted_calls"]),
         main_missing=_is_main_missing(sources),
         imported=imports,
+        machines=tuple(machines[home] for home in sorted({source.home for source in sources}) if home in machines),
     )
 
 
@@ -486,7 +503,7 @@ def summaries_beside(database: sqlite3.Connection, session: str) -> dict[str, st
     )
 
 
-_SOURCE = "key, agent, path, name, modified, size, stamp, other_paths, imported"
+_SOURCE = "key, agent, path, name, modified, size, stamp, other_paths, home, imported"
 # What was imported does not count where this machine has the session.
 COUNTING = """(imported IS NULL OR NOT EXISTS (
     SELECT 1 FROM sources local WHERE local.session = sources.session AND local.imported IS NULL
@@ -494,6 +511,6 @@ COUNTING = """(imported IS NULL OR NOT EXISTS (
 
 
 def _source_of(row: Sequence[Any]) -> Source:
-    key, agent, path, name, modified, size, stamp, others, imported = row
+    key, agent, path, name, modified, size, stamp, others, home, imported = row
     paths = None if others is None else tuple(map(restored, msgspec.json.decode(others)))
-    return Source(restored(key), agent, restored(path), restored(name), modified, size, stamp, paths, imported)
+    return Source(restored(key), agent, restored(path), restored(name), modified, size, stamp, paths, home, imported)

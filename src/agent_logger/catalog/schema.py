@@ -47,6 +47,7 @@ CREATE TABLE sources (            -- a session as one witness has it: a log, a t
     agent TEXT,                   -- whose file it is; none for a log of ours
     imported TEXT,                -- the import that it belongs to; none: it is of this machine. What is imported does
                                   -- not count where this machine has the session
+    home TEXT NOT NULL,           -- path of the other home that it is in; empty: the own one's, or an agent's
     name TEXT NOT NULL,           -- of the log, or the client's id
     other_paths TEXT,             -- JSON: paths of its sub-agents' files; none: its reader looks for them
     session TEXT NOT NULL,        -- sessions.id
@@ -165,13 +166,14 @@ CREATE TABLE response_tools (     -- which tools a response called, as a session
     PRIMARY KEY (session, message_key)
 ) WITHOUT ROWID;
 
-CREATE TABLE ledger_places (      -- session, project, agent and thread of ledger rows
+CREATE TABLE ledger_places (      -- session, project, agent, thread and home of ledger rows
     id INTEGER PRIMARY KEY,
     session TEXT NOT NULL,        -- sessions.id
     project TEXT,
     agent TEXT NOT NULL,
     thread TEXT NOT NULL,
-    UNIQUE (session, project, agent, thread)
+    home TEXT NOT NULL,           -- as in sources
+    UNIQUE (session, project, agent, thread, home)
 );
 
 CREATE TABLE model_tiers (        -- the models that answered, with their tiers

@@ -8,7 +8,7 @@ from pathlib import Path
 from agent_logger.agents.folders import agent_folders
 from agent_logger.agents.registry import located
 from agent_logger.catalog.database import transaction
-from agent_logger.catalog.discovery.own_logs import folders_of_logs
+from agent_logger.catalog.discovery.own_logs import folders_of_logs, log_folders
 
 PAUSE_SECONDS = 3600.0  # time until parts that could not be sealed are tried again
 
@@ -42,7 +42,7 @@ def _folders(home: Path) -> Iterator[Path]:
     unchanged."""
     agents = [location for _, location in located() if not location.is_named_by_user]  # a project has our logs, too
     theirs = [folder for location in agents for folder in agent_folders(location)]
-    for folder in folders_of_logs(home):
+    for folder in folders_of_logs(log_folders(home)):
         real = folder.resolve()
         if folder.is_symlink():  # the target of a link need not be ours
             continue

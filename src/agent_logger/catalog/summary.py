@@ -48,6 +48,7 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
     pinned: bool = False
     note: str | None = None
     imported: tuple[str, ...] = ()  # names of the imports that it is in; none: this machine has it
+    machines: tuple[str, ...] = ()  # whose homes have it, that of the own home first
 
     @property
     def wall_seconds(self) -> float | None:
@@ -73,6 +74,7 @@ class SessionChoices(msgspec.Struct, frozen=True, kw_only=True):
     projects: tuple[str, ...]
     models: tuple[str, ...]
     labels: tuple[str, ...] = ()
+    machines: tuple[str, ...] = ()
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,7 +91,9 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     live: bool = False
     label: str | None = None  # the whole label, in any case
     pinned: bool = False
+    machine: str | None = None  # the whole name, in any case
     sessions: frozenset[str] | None = None  # only these
+    home: str | None = None  # the key of a home; a catalog sets it to that of the machine
 
 
 UncountedReason = Literal[

@@ -15,7 +15,18 @@ from agent_logger.catalog.database import json_list
 from agent_logger.catalog.ledger.blocks import BLOCK, Slice, UsageBlock, blocks
 from agent_logger.catalog.ledger.rows import BIT, EPOCH, WITNESS_SETS, LedgerRow
 from agent_logger.catalog.ledger.stored_responses import decode_responses
-from agent_logger.catalog.ledger.totals import FORMS, QUARTER, By, DatabaseSums, Sum, Total, in_order, time_key, totals
+from agent_logger.catalog.ledger.totals import (
+    ATTRIBUTES,
+    FORMS,
+    QUARTER,
+    By,
+    DatabaseSums,
+    Sum,
+    Total,
+    in_order,
+    time_key,
+    totals,
+)
 from agent_logger.catalog.queries import COUNTING, moment, since, until, where_clause, whole_or_part
 from agent_logger.catalog.summary import Filter
 from agent_logger.model.responses import ModelResponse
@@ -36,6 +47,7 @@ def _where(where: Filter, session: str | None) -> tuple[str, list[object]]:
         ("at >= ?", where.since and since(where.since)),
         ("at < ?", where.until and until(where.until)),
         ("witnesses & ?", where.witness and BIT.get(where.witness, 0)),
+        ("home IN (SELECT value FROM json_each(?))", None if where.home is None else json_list([where.home])),
         ("session IN (SELECT value FROM json_each(?))", None if where.sessions is None else json_list(where.sessions)),
     ]
     return where_clause(terms)
@@ -74,7 +86,7 @@ def _ledger_rows(database: sqlite3.Connection, where: str, values: list[object])
     query = f"""
         SELECT vendor, message_id, model, tier, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens,
             cache_write_1h_tokens, nano_usd, unpriced_reason, reported_cost_usd, at, session, project, agent, thread,
-            witnesses, copies, joined_by, partial
+            home, witnesses, copies, joined_by, partial
         {_ROWS} WHERE {where} ORDER BY at IS NULL, at, ledger.rowid
     """
     return map(_ledger_row, database.execute(query, values))
@@ -82,7 +94,7 @@ def _ledger_rows(database: sqlite3.Connection, where: str, values: list[object])
 
 def _ledger_row(row: Sequence[Any]) -> LedgerRow:
     family, message_id, model, tier, *tokens, nano, reason, reported, at = row[:13]
-    session, project, agent, thread, witnesses, copies, joined_by, partial = row[13:]
+    session, project, agent, thread, home, witnesses, copies, joined_by, partial = row[13:]
     return LedgerRow(
         family=family,
         message_id=message_id,
@@ -96,6 +108,7 @@ def _ledger_row(row: Sequence[Any]) -> LedgerRow:
         project=project,
         agent=agent,
         thread=thread,
+        home=home,
         witnesses=WITNESS_SETS[witnesses],
         copies=copies,
         joined_by=joined_by,
@@ -118,6 +131,7 @@ _KEYS: Mapping[By, str] = {
         SELECT calls FROM response_tools
         WHERE response_tools.session = ledger_places.session AND message_key = hashed(message_id)
     )""",
+    "machine": "home",
 }
 
 
@@ -142,9 +156,9 @@ def usage(
 def usage_over_time(
     database: sqlite3.Connection, step: By, by: By, conditions: Filter, zone: tzinfo | None = None
 ) -> dict[str | None, dict[str | None, Total]]:
-    """Return totals by day, week or month, and within each by model, project or agent."""
+    """Return totals by day, week or month, and within each by model, project, agent or machine."""
     where, values = _where(conditions, None)
-    query = f"SELECT {_KEYS[step]}, {by}, {_SUMS} {_ROWS} WHERE {where} GROUP BY 1, 2"
+    query = f"SELECT {_KEYS[step]}, {_KEYS.get(by, by)}, {_SUMS} {_ROWS} WHERE {where} GROUP BY 1, 2"
     key_of_quarter = cache(partial(time_key, step, zone=zone))
     sums: defaultdict[tuple[str | None, str | None], Sum] = defaultdict(Sum)
     try:
@@ -156,7 +170,7 @@ def usage_over_time(
         sums.clear()
         for row in ledger_rows(database, conditions):
             key = key_of_quarter(int(row.at.timestamp()) // QUARTER * QUARTER) if row.at else None
-            sums[key, getattr(row, by)].add(row)
+            sums[key, getattr(row, ATTRIBUTES.get(by, by))].add(row)
     over_time: dict[str | None, dict[str | None, Total]] = {}
     for (key, name), group in sums.items():
         over_time.setdefault(key, {})[name] = group.total()

@@ -1,22 +1,29 @@
-"""The catalog as commands use it: a progress bar while it is built, and a note if it cannot be stored."""
+"""The catalog as commands use it: over which homes, a progress bar while it is built, a note if it cannot be stored."""
 
 import gc
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
 
 from agent_logger import config
 from agent_logger.cli import _output
+from agent_logger.home.homes import Homes, folders_outside, homes_of
 
 if TYPE_CHECKING:
     from agent_logger.catalog.catalog import Catalog
     from agent_logger.catalog.refresh.changes import Progress
     from agent_logger.logs.folder_origin import LogOrigin
 
+R = TypeVar("R")
+
 NOTHING_YET = "No sessions yet. 'agent-logger run -- claude' records one;\n'agent-logger demo' shows an example."
 
 # If more bytes than this are not in the search index, a background process reads them.
+MOST_NAMED = 3  # folders
 WORTH_A_PROCESS = 20_000_000
 
 
@@ -31,13 +38,15 @@ YOUNG_OBJECTS = 20_000
 
 
 @contextmanager
-def open_catalog(settings: config.Configuration) -> "Iterator[Catalog]":
-    """The catalog, up to date."""
+def open_catalog(settings: config.Configuration, homes: Homes | None = None) -> "Iterator[Catalog]":
+    """The catalog of these homes, or of the own one, up to date."""
     gc.set_threshold(YOUNG_OBJECTS)
     from agent_logger.catalog.catalog import Catalog
 
-    register_folders(settings)
-    with Catalog.open(settings.home) as catalog:
+    homes = homes or Homes(settings.home)
+    if homes.has_own:
+        register_folders(settings)
+    with Catalog(homes) as catalog:
         with bar("reading sessions") as progress:
             catalog.refresh(progress)
         if catalog.problem:
@@ -47,11 +56,18 @@ def open_catalog(settings: config.Configuration) -> "Iterator[Catalog]":
             _start_due_work(catalog, settings)
 
 
+def _note_outside(home: Path) -> None:
+    """Say which recordings of another home are not in its folder."""
+    if outside := folders_outside(home):
+        names = ", ".join(map(str, outside[:MOST_NAMED])) + ", ..." * (len(outside) > MOST_NAMED)
+        _output.note(f"not read, because outside of {home}: {names}")
+
+
 def _start_due_work(catalog: "Catalog", settings: config.Configuration) -> None:
     if catalog.backlog > WORTH_A_PROCESS or catalog.is_sealing_due(settings.seal_after):
         from agent_logger.catalog.background import start
 
-        start(settings.home, settings.seal_after)
+        start(catalog.homes, settings.seal_after)
 
 
 def folders_of_logs(settings: config.Configuration) -> list[Path]:
@@ -112,3 +128,42 @@ def bar(label: str) -> "Iterator[Progress]":
             done = now
 
         yield progress
+
+
+# ---------------------------------------------------------------- which homes
+
+
+def homes_option() -> Callable[[Callable[..., R]], Callable[..., R]]:
+    """Add `--home`, and pass `homes`. To be placed below `settings_options`."""
+
+    def decorate(command: Callable[..., R]) -> Callable[..., R]:
+        @wraps(command)
+        def with_homes(*, settings: config.Configuration, home_folders: tuple[str, ...], **rest: Any) -> R:
+            homes = homes_of(settings.home, home_folders)
+            for home in homes.others:
+                _note_outside(home)
+            return command(settings=settings, homes=homes, **rest)
+
+        option = click.option(
+            "--home",
+            "home_folders",
+            metavar="FOLDER",
+            multiple=True,
+            type=click.Path(readable=False),
+            help="Read this home, such as ~/.agent-logger or a copy of another machine's, instead of your own. May be"
+            " repeated.",
+        )
+        return option(with_homes)
+
+    return decorate
+
+
+def machine_option(what: str) -> Callable[[Any], Any]:
+    """Add `--machine`. `what` is selected, for example "sessions"."""
+    return click.option("--machine", metavar="NAME", help=f"Only {what} of this machine; see --home.")
+
+
+def check_machine(catalog: "Catalog", name: str | None) -> None:
+    """Raise `UsageError` if none of the homes is of a machine with this name."""
+    if name and catalog.homes.key_of(name) is None:
+        raise click.UsageError(f"no machine {name!r}; the homes are of {', '.join(catalog.machines.values())}")

@@ -16,6 +16,7 @@ from agent_logger.catalog.summary import Filter
 from agent_logger.cli._catalog import open_catalog
 from agent_logger.errors import SourceError
 from agent_logger.files.parts import part_of, parts_of
+from agent_logger.home.homes import Homes
 from agent_logger.views.terminal import screen
 
 if TYPE_CHECKING:
@@ -31,13 +32,13 @@ LAST_WORDS = ("latest", "newest", "recent", "current", "-1")
 
 
 @contextmanager
-def selected(settings: config.Configuration, given: str) -> "Iterator[SelectedSession]":
+def selected(settings: config.Configuration, homes: Homes, given: str) -> "Iterator[SelectedSession]":
     """Yield the session that a path or a name means. Raises `SourceError` if there is none, `UsageError` if there are
     several."""
     if _is_there(given):
         yield _SessionAtPath(Path(given))
         return
-    with open_catalog(settings) as catalog:
+    with open_catalog(settings, homes) as catalog:
         yield _SessionInCatalog(catalog, resolve_id(catalog, given))
 
 

@@ -10,13 +10,21 @@ import click
 from agent_logger import config
 from agent_logger.cli import _output
 from agent_logger.cli._agents import agent_option, check_agent
-from agent_logger.cli._catalog import NOTHING_YET, open_catalog, register_folders
+from agent_logger.cli._catalog import (
+    NOTHING_YET,
+    check_machine,
+    homes_option,
+    machine_option,
+    open_catalog,
+    register_folders,
+)
 from agent_logger.cli._select import MOST_CANDIDATES, selected
 from agent_logger.cli._settings import settings_options
 from agent_logger.cli._times import time_options
 from agent_logger.errors import SourceError
 from agent_logger.exports.formats import FORMATS
 from agent_logger.exports.masks.mask import KINDS
+from agent_logger.home.homes import Homes, folders_inside
 from agent_logger.model.plurals import pluralize
 from agent_logger.views.terminal.screen import is_terminal
 
@@ -50,6 +58,7 @@ class MaskKinds(click.ParamType[tuple[str, ...]]):
     help="Write to this new file, or into this folder (with a slash at the end), instead of stdout.",
 )
 @agent_option("sessions")
+@machine_option("sessions")
 @click.option("--project", help="Only sessions with this in the path of their project.")
 @click.option("--label", metavar="NAME", help="Only sessions with this label.")
 @click.option("--search", metavar="WORDS", help="Only sessions that 'agent-logger search' finds with these words.")
@@ -67,8 +76,10 @@ class MaskKinds(click.ParamType[tuple[str, ...]]):
 )
 @click.option("--yes", is_flag=True, help="Export all sessions without asking.")
 @settings_options("log_dir")
+@homes_option()
 def command(
     settings: config.Configuration,
+    homes: Homes,
     sessions: tuple[str, ...],
     form: str,
     output: str | None,
@@ -121,7 +132,7 @@ def command(
     selectors = {name: value for name, value in conditions.items() if value is not None}
     if sessions and selectors:
         raise click.UsageError("give either IDs, or options that select sessions")
-    with _chosen(settings, sessions, FORMATS[form], conditions, yes=yes) as chosen:
+    with _chosen(settings, homes, sessions, FORMATS[form], conditions, yes=yes) as chosen:
         _check_target(FORMATS[form], chosen, output)
         with _output.progress("exporting", sum(session.bytes for session in chosen)) as advance:
             export = Export(FORMATS[form], chosen, _masks(settings, mask), checks=check, advance=advance)
@@ -198,6 +209,7 @@ def _print_json(report: Any, *, to_stdout: bool) -> None:
 @contextmanager
 def _chosen(
     settings: config.Configuration,
+    homes: Homes,
     names: Sequence[str],
     form: "Format",
     conditions: dict[str, Any],
@@ -205,14 +217,14 @@ def _chosen(
     yes: bool,
 ) -> "Iterator[list[ExportedSession]]":
     if not names:
-        with open_catalog(settings) as catalog:
+        with open_catalog(settings, homes) as catalog:
             yield _selected_by_filter(catalog, conditions, yes=yes)
         return
     if form.name == "wire":
-        yield [_wire_session(_log_named(settings, name)) for name in names]
+        yield [_wire_session(_log_named(settings, homes, name)) for name in names]
         return
     with ExitStack() as stack:
-        sessions = [stack.enter_context(selected(settings, name)).exported() for name in names]
+        sessions = [stack.enter_context(selected(settings, homes, name)).exported() for name in names]
         yield list({session.id: session for session in sessions}.values())
 
 
@@ -223,6 +235,7 @@ def _selected_by_filter(catalog: "Catalog", conditions: dict[str, Any], *, yes: 
     words = conditions.pop("search")
     where = Filter(**conditions)
     check_agent(catalog, where.agent)
+    check_machine(catalog, where.machine)
     if words:
         hits = catalog.search(words, limit=MOST_HITS, since=where.since, until=where.until)
         where = Filter(**conditions, sessions=frozenset(hit.session for hit in hits))
@@ -244,13 +257,13 @@ def _wire_session(log: "PartFile") -> "ExportedSession":
     return exported_log(log)
 
 
-def _log_named(settings: config.Configuration, name: str) -> "PartFile":
+def _log_named(settings: config.Configuration, homes: Homes, name: str) -> "PartFile":
     """The log: in the log folder, otherwise in any folder that was ever recorded to."""
     from agent_logger.logs.find import log_at
 
     if log := log_at(name):
         return log
-    logs = _logs_called(settings, name)
+    logs = _logs_called(settings, homes, name)
     if not logs:
         raise SourceError(
             f"no wire log of session {name!r} in {settings.log_dir} or any other folder that the proxy recorded to"
@@ -261,11 +274,15 @@ def _log_named(settings: config.Configuration, name: str) -> "PartFile":
     return logs[0]
 
 
-def _logs_called(settings: config.Configuration, name: str) -> "list[PartFile]":
+def _logs_called(settings: config.Configuration, homes: Homes, name: str) -> "list[PartFile]":
     from agent_logger.home.facts import known_folders
-    from agent_logger.logs.find import logs_called
+    from agent_logger.logs.find import distinct_logs, logs_called
 
-    register_folders(settings)
-    log_dir, folders = settings.log_dir.resolve(), known_folders(settings.home)
-    others = (log for folder in folders for log in logs_called(folder, name))
-    return (log_dir in folders and logs_called(log_dir, name)) or list(dict.fromkeys(others))
+    folders = [folder for home in homes.others for folder in folders_inside(home)]
+    if homes.has_own:
+        register_folders(settings)
+        log_dir, own = settings.log_dir.resolve(), known_folders(settings.home)
+        if log_dir in own and (logs := logs_called(log_dir, name)):
+            return logs
+        folders = [*own, *folders]
+    return distinct_logs(log for folder in folders for log in logs_called(folder, name))

@@ -7,10 +7,11 @@ import msgspec
 
 from agent_logger import config
 from agent_logger.cli import _output
-from agent_logger.cli._catalog import open_catalog
+from agent_logger.cli._catalog import homes_option, open_catalog
 from agent_logger.cli._select import resolve_id
 from agent_logger.cli._settings import settings_options
 from agent_logger.errors import SourceError
+from agent_logger.home.homes import Homes
 
 
 class FoundFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,7 +26,8 @@ class FoundFile(msgspec.Struct, frozen=True, kw_only=True):
 @click.option("--repo", type=click.Path(path_type=Path), help="Prefer the session of this project folder.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; 'agent-logger schema find' describes it.")
 @settings_options()
-def command(settings: config.Configuration, session: str | None, repo: Path | None, as_json: bool) -> int:
+@homes_option()
+def command(settings: config.Configuration, homes: Homes, session: str | None, repo: Path | None, as_json: bool) -> int:
     """Print the path of a session's file; without an ID, the agents that have sessions on this machine.
 
     ID is the client's id of a session, the name of its log, a unique prefix of either, a label, or `last`.
@@ -46,9 +48,9 @@ def command(settings: config.Configuration, session: str | None, repo: Path | No
     """
     if session is None:
         return _list_agents(as_json=as_json)
-    name, paths = session, _by_id(settings.home, session, repo)
+    name, paths = session, _by_id(settings.home, session, repo) if homes.are_own_alone else []
     if not paths:
-        name, paths = _by_any_name(settings, session)
+        name, paths = _by_any_name(settings, homes, session)
     if as_json:
         _output.json([_file_row(name, path) for path in paths])
     elif paths:
@@ -88,9 +90,9 @@ def _by_id(home: Path, session: str, repo: Path | None) -> list[Path]:
         return []  # it is the name of a log, or a prefix of an id
 
 
-def _by_any_name(settings: config.Configuration, session: str) -> tuple[str, list[Path]]:
+def _by_any_name(settings: config.Configuration, homes: Homes, session: str) -> tuple[str, list[Path]]:
     """The id of the session, and its files."""
-    with open_catalog(settings) as catalog:
+    with open_catalog(settings, homes) as catalog:
         summary = catalog.summary(resolve_id(catalog, session)) if catalog.resolve(session) else None
     return (summary.id, list(summary.paths)) if summary and not summary.prompts_only else (session, [])
 

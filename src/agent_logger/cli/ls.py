@@ -10,12 +10,13 @@ import click
 from agent_logger import config
 from agent_logger.cli import _output
 from agent_logger.cli._agents import agent_option, check_agent
-from agent_logger.cli._catalog import NOTHING_YET, open_catalog
+from agent_logger.cli._catalog import NOTHING_YET, check_machine, homes_option, machine_option, open_catalog
 from agent_logger.cli._columns import fit_columns
 from agent_logger.cli._pager import paged, pager_option
 from agent_logger.cli._select import short_ids
 from agent_logger.cli._settings import settings_options
 from agent_logger.cli._times import time_options
+from agent_logger.home.homes import Homes
 from agent_logger.model.plurals import pluralize
 from agent_logger.views.lists import ListedSession, failure_of, mark_text, session_values, sources_text
 from agent_logger.views.terminal import screen
@@ -63,6 +64,7 @@ class SessionRow(ListedSession, frozen=True, kw_only=True):
     help="List by last activity, or the most of this first.",
 )
 @agent_option("sessions")
+@machine_option("sessions")
 @click.option("--project", help="Only sessions with this in the path of their project.")
 @click.option("--model", help="Only sessions with this in the name of a model.")
 @click.option("--title", help="Only sessions with this in their title.")
@@ -75,8 +77,10 @@ class SessionRow(ListedSession, frozen=True, kw_only=True):
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; 'agent-logger schema ls' describes it.")
 @pager_option()
 @settings_options()
+@homes_option()
 def command(
     settings: config.Configuration,
+    homes: Homes,
     limit: int,
     everything: bool,
     sort: str,
@@ -93,8 +97,8 @@ def command(
     The model is the one with most responses in the main thread; +1 means that there is another. Exchanges are prompts
     with all that followed. Active is the time that the agent was working. Tokens are all billed tokens. Sources are
     what recorded the session: the agent's own file, the proxy, an SDK, `run`, hooks. If the agent's file is gone, only
-    the files of its sub-agents or the prompts may be left. A session that was imported says so. A narrow terminal has
-    fewer columns.
+    the files of its sub-agents or the prompts may be left. A session that was imported says so. With several homes, a
+    column names the machines that have the session. A narrow terminal has fewer columns.
 
     \b
     Examples:
@@ -103,12 +107,14 @@ def command(
       agent-logger ls --sort cost --since 'this month'
       agent-logger ls --project agent-logger --min-cost 5
       agent-logger ls --all --json
+      agent-logger ls --home ~/homes/laptop --home ~/.agent-logger
     """
     from agent_logger.catalog.summary import Filter
 
     conditions = Filter(**given)
-    with open_catalog(settings) as catalog:
+    with open_catalog(settings, homes) as catalog:
         check_agent(catalog, conditions.agent)
+        check_machine(catalog, conditions.machine)
         order: Any = "active" if sort == NEWEST else sort
         rows = catalog.sessions(conditions, limit=None if everything else limit, order=order)
         with paged(pager):
@@ -116,7 +122,7 @@ def command(
                 _output.json([_session_row(row) for row in rows])
             elif rows:
                 ids = short_ids(catalog, [row.id for row in rows])
-                _print(rows, ids, sort)
+                _print(rows, ids, sort, several_machines=len(catalog.machines) > 1)
                 _print_failures(rows, ids)
                 _note_others(catalog, rows, conditions)
             else:
@@ -146,26 +152,30 @@ def _session_row(summary: "SessionSummary") -> SessionRow:
 
 # ---------------------------------------------------------------- for people
 
-HEAD = ("last active", "id", "title", "project", "model", "exchanges", "active", "tokens", "cost", "sources")
-TITLE, PROJECT, MODEL, *NUMBERS, SOURCES = range(2, len(HEAD))
+HEAD = ("last active", "id", "title", "project", "model", "exchanges", "active", "tokens", "cost", "sources", "machine")
+TITLE, PROJECT, MODEL, *NUMBERS, SOURCES, MACHINE = range(2, len(HEAD))
 EXCHANGES, TIME, TOKENS, COST = NUMBERS
 # Columns that are cut if there is no room, with their least width.
-LEAST = {PROJECT: 8, MODEL: 8, TITLE: 20}
+LEAST = {PROJECT: 8, MODEL: 8, TITLE: 20, MACHINE: 12}
 # Columns that are dropped if there is still no room.
-LESS = (EXCHANGES, TIME, SOURCES, PROJECT, MODEL, TOKENS, COST)
+LESS = (EXCHANGES, TIME, SOURCES, PROJECT, MODEL, MACHINE, TOKENS, COST)
 # The column that a list in this order must have. There is no other place for errors than that of exchanges.
 SORTED_BY = {"cost": COST, "tokens": TOKENS, "duration": TIME, "errors": EXCHANGES}
 
 
-def _print(rows: "Sequence[SessionSummary]", ids: dict[str, str], sort: str) -> None:
+def _print(rows: "Sequence[SessionSummary]", ids: dict[str, str], sort: str, *, several_machines: bool) -> None:
     tree = _as_tree(rows) if sort == NEWEST else ((row, 0) for row in rows)
     cells = [_cells(row, ids[row.id], depth, sort) for row, depth in tree]
     head = [*HEAD]
+    if not several_machines:
+        head, cells = head[:MACHINE], [row[:MACHINE] for row in cells]
     head[EXCHANGES] = "errors" if sort == "errors" else head[EXCHANGES]
     widths = [max(screen.width(str(cell)) for cell in column) for column in zip(head, *cells, strict=True)]
-    columns = fit_columns(widths, LEAST, [column for column in LESS if column != SORTED_BY.get(sort)], TITLE)
+    least = {column: width for column, width in LEAST.items() if column < len(head)}
+    less = [column for column in LESS if column < len(head) and column != SORTED_BY.get(sort)]
+    columns = fit_columns(widths, least, less, TITLE)
     for row in cells:
-        for column in LEAST:
+        for column in least:
             row[column] = screen.cut(str(row[column]), widths[column])
     right = [at for at, column in enumerate(columns) if column in NUMBERS]
     _output.table(
@@ -217,6 +227,7 @@ def _cells(row: "SessionSummary", short_id: str, depth: int, sort: str) -> list[
         _tokens(row),
         _money(row),
         _sources(row),
+        ", ".join(map(_output.printable, row.machines)),
     ]
 
 

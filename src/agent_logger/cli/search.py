@@ -7,12 +7,13 @@ import click
 
 from agent_logger import config
 from agent_logger.cli import _output
-from agent_logger.cli._catalog import NOTHING_YET, bar, open_catalog
+from agent_logger.cli._catalog import NOTHING_YET, bar, homes_option, open_catalog
 from agent_logger.cli._highlight import echo_marked
 from agent_logger.cli._pager import paged, pager_option
 from agent_logger.cli._select import short_ids
 from agent_logger.cli._settings import settings_options
 from agent_logger.cli._times import time_options
+from agent_logger.home.homes import Homes
 from agent_logger.model.plurals import pluralize
 from agent_logger.views.terminal import screen
 
@@ -35,8 +36,10 @@ SECONDS = 3.0  # to wait for sessions that are not in the index yet
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; 'agent-logger schema search' describes it.")
 @pager_option()
 @settings_options()
+@homes_option()
 def command(
     settings: config.Configuration,
+    homes: Homes,
     words: tuple[str, ...],
     limit: int,
     since: datetime | None,
@@ -48,7 +51,8 @@ def command(
 
     Searches prompts, answers, thinking, the input and results of tools, and notes and labels (see tag). All words must
     occur. Put a phrase in quotes; word* finds words with this prefix. tool:Bash, file:login.py, is:error, project:NAME,
-    agent:NAME, label:NAME and is:pinned narrow the search. Among equally good matches, newer ones come first.
+    agent:NAME, machine:NAME, label:NAME and is:pinned narrow the search. Among equally good matches, newer ones come
+    first.
 
     \b
     Examples:
@@ -59,7 +63,7 @@ def command(
     """
     typed = " ".join(words)
     _check(typed)
-    with open_catalog(settings) as catalog:
+    with open_catalog(settings, homes) as catalog:
         with bar("indexing") as progress:
             whole = catalog.index(progress, seconds=SECONDS)
         hits = catalog.search(typed, limit=limit, since=since, until=until)
@@ -96,7 +100,7 @@ def _note_coverage(settings: config.Configuration, catalog: "Catalog") -> None:
     from agent_logger.catalog.background import start
 
     done, total = catalog.coverage
-    going = start(settings.home, settings.seal_after)
+    going = start(catalog.homes, settings.seal_after)
     rest = "the rest is being indexed in the background" if going else "the next searches index the rest"
     _output.note(f"index is {100 * done // max(total, 1)}% complete (newest sessions first); {rest}")
 

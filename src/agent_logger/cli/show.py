@@ -9,11 +9,13 @@ import msgspec
 
 from agent_logger import config
 from agent_logger.cli import _output
+from agent_logger.cli._catalog import homes_option
 from agent_logger.cli._damaged import note_damage
 from agent_logger.cli._pager import paged, pager_option
 from agent_logger.cli._select import SelectedSession, selected
 from agent_logger.cli._settings import settings_options
 from agent_logger.errors import SourceError
+from agent_logger.home.homes import Homes
 from agent_logger.model.plurals import pluralize
 from agent_logger.views.terminal import screen
 
@@ -45,8 +47,10 @@ class TouchedFiles(msgspec.Struct, frozen=True):
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; 'agent-logger schema' lists the schemas.")
 @pager_option()
 @settings_options()
+@homes_option()
 def command(
     settings: config.Configuration,
+    homes: Homes,
     session: str,
     turn: int | None,
     thinking: bool,
@@ -86,7 +90,7 @@ def command(
         raise click.UsageError("--wire needs --turn N")
     if diff is not None and not wire:
         raise click.UsageError("--diff needs --wire")
-    with selected(settings, session) as chosen, paged(pager):
+    with selected(settings, homes, session) as chosen, paged(pager):
         if raw:
             _print_raw(chosen.files())
         elif diff is not None:

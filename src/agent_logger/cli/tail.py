@@ -7,9 +7,10 @@ import click
 
 from agent_logger import config
 from agent_logger.cli import _output
-from agent_logger.cli._catalog import open_catalog, register_folders
+from agent_logger.cli._catalog import homes_option, open_catalog, register_folders
 from agent_logger.cli._select import resolve_id
 from agent_logger.cli._settings import settings_options
+from agent_logger.home.homes import Homes
 from agent_logger.views.terminal import screen
 
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ POLL_SECONDS = 0.5
     help="Print JSON, one object per line; 'agent-logger schema tail' describes it.",
 )
 @settings_options()
-def command(settings: config.Configuration, session: str | None, lines: int, as_json: bool) -> None:
+@homes_option()
+def command(settings: config.Configuration, homes: Homes, session: str | None, lines: int, as_json: bool) -> None:
     """Follow all live sessions until Ctrl-C.
 
     Prints one line per event: the time, the session, the thread, and the kind: input (a prompt), text, thinking, tool
@@ -51,9 +53,9 @@ def command(settings: config.Configuration, session: str | None, lines: int, as_
     """
     from agent_logger.catalog.live.tail import Tail
 
-    if not session:  # else it is done when the catalog is opened
+    if not session and homes.has_own:  # else it is done when the catalog is opened
         register_folders(settings)
-    tail = Tail(settings.home, _meant(settings, session) if session else None)
+    tail = Tail(homes, _meant(settings, homes, session) if session else None)
     moments = tail.poll()
     if not tail.sessions:
         _output.note("No live sessions. New ones appear here; press Ctrl-C to stop.")
@@ -63,8 +65,8 @@ def command(settings: config.Configuration, session: str | None, lines: int, as_
         _print(tail.poll(), as_json=as_json)
 
 
-def _meant(settings: config.Configuration, name: str) -> str:
-    with open_catalog(settings) as catalog:
+def _meant(settings: config.Configuration, homes: Homes, name: str) -> str:
+    with open_catalog(settings, homes) as catalog:
         return resolve_id(catalog, name)
 
 

@@ -7,11 +7,12 @@ import click
 
 from agent_logger import config
 from agent_logger.cli import _output
-from agent_logger.cli._catalog import open_catalog
+from agent_logger.cli._catalog import homes_option, open_catalog
 from agent_logger.cli._pager import paged, pager_option
 from agent_logger.cli._select import resolve_id, short_ids
 from agent_logger.cli._settings import settings_options
 from agent_logger.errors import SourceError
+from agent_logger.home.homes import Homes
 from agent_logger.model.plurals import pluralize
 from agent_logger.views.figures import dollars
 from agent_logger.views.lists import sources_text
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; 'agent-logger schema tree' describes it.")
 @pager_option()
 @settings_options()
-def command(settings: config.Configuration, session: str, as_json: bool, pager: bool) -> None:
+@homes_option()
+def command(settings: config.Configuration, homes: Homes, session: str, as_json: bool, pager: bool) -> None:
     """Show a session's sub-agents and forks.
 
     The tree begins with the session that all others were forked from; a star marks the session with this ID. Each row
@@ -40,7 +42,7 @@ def command(settings: config.Configuration, session: str, as_json: bool, pager: 
       agent-logger tree 1f320356
       agent-logger tree 1f320356 --json | jq '.forks[].id'
     """
-    with open_catalog(settings) as catalog:
+    with open_catalog(settings, homes) as catalog:
         root = catalog.tree(resolve_id(catalog, session))
         ids = short_ids(catalog, _ids(root)) if root else {}
     if root is None:

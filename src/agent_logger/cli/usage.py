@@ -9,12 +9,13 @@ import msgspec
 from agent_logger import config
 from agent_logger.cli import _output
 from agent_logger.cli._agents import agent_option, check_agent
-from agent_logger.cli._catalog import NOTHING_YET, bar, open_catalog
+from agent_logger.cli._catalog import NOTHING_YET, bar, check_machine, homes_option, machine_option, open_catalog
 from agent_logger.cli._pager import paged, pager_option
 from agent_logger.cli._select import resolve_id, short_ids
 from agent_logger.cli._settings import settings_options
 from agent_logger.cli._times import time_options
 from agent_logger.cli._usage_tables import print_blocks, print_sessions, print_totals
+from agent_logger.home.homes import Homes
 from agent_logger.model.plurals import pluralize
 from agent_logger.model.times import read_span
 from agent_logger.views.lists import UsageRow
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 BLOCK: Final = "block"
 SESSION: Final = "session"
 TOOL: Final = "tool"
-BY = ("day", "week", "month", BLOCK, SESSION, "model", "project", "agent", TOOL)
+BY = ("day", "week", "month", BLOCK, SESSION, "model", "project", "agent", "machine", TOOL)
 OTHER_WORDS = {"daily": "day", "weekly": "week", "monthly": "month"}
 
 
@@ -87,6 +88,7 @@ def _hint(word: str) -> str:
 @click.option("--by", "by_option", type=Grouping(BY), metavar="KEY", help="The same as the argument.")
 @time_options("responses")
 @agent_option("responses")
+@machine_option("responses")
 @click.option("--model", help="Only models with this in their name.")
 @click.option("--project", help="Only projects with this in their path.")
 @click.option(
@@ -102,8 +104,10 @@ def _hint(word: str) -> str:
 )
 @pager_option()
 @settings_options()
+@homes_option()
 def command(
     settings: config.Configuration,
+    homes: Homes,
     by: str | None,
     by_option: str | None,
     explain: str | None,
@@ -111,12 +115,15 @@ def command(
     pager: bool,
     **given: Any,
 ) -> None:
-    """Show tokens and cost by day, week, month, block, session, model, project, agent or tool: this is KEY.
+    """Show tokens and cost by day, week, month, block, session, model, project, agent, machine or tool: this is
+    KEY.
 
     Every model response is counted once, even if several files contain it: the agents' own files, their forks and
     copies, and the recordings made here. Costs are list prices on the day of the response; a response without a known
     price is not in the sum, and is counted as unpriced. By tool, the cost of a response is divided among the tools that
-    it called. Days, weeks, months and blocks are in order; everything else is sorted by cost, highest first.
+    it called. By machine, a response that several machines have counts for the one that had it first, or else for the
+    machine of your own home. Days, weeks, months and blocks are in order; everything else is sorted by cost, highest
+    first.
 
     A block is five hours in which a plan of Claude limits usage. It begins at the full hour of its first response. A
     star marks the active one.
@@ -131,14 +138,16 @@ def command(
       agent-logger usage tool --project agent-logger
       agent-logger usage --explain last
       agent-logger usage month --json
+      agent-logger usage machine --home ~/homes/laptop --home ~/.agent-logger
     """
     from agent_logger.catalog.summary import Filter
 
     if by and by_option and by != by_option:
         raise click.UsageError(f"{by} and --by {by_option} differ; use one of them")
     key, conditions = by_option or by or "day", Filter(**given)
-    with open_catalog(settings) as catalog:
+    with open_catalog(settings, homes) as catalog:
         check_agent(catalog, conditions.agent)
+        check_machine(catalog, conditions.machine)
         _read_what_is_needed(catalog, key, conditions)
         with paged(pager):
             if explain:

@@ -6,25 +6,28 @@ import click
 
 from agent_logger import config
 from agent_logger.cli import _output
-from agent_logger.cli._catalog import register_folders
+from agent_logger.cli._catalog import homes_option, register_folders
 from agent_logger.cli._settings import settings_options
+from agent_logger.home.homes import Homes
 
 
 @click.command()
 @click.option("--no-open", is_flag=True, help="Do not open a browser.")
 @click.option("--no-link", is_flag=True, help="Do not print a link, for output that others may read.")
 @settings_options("page_port")
-def command(settings: config.Configuration, no_open: bool, no_link: bool) -> None:
+@homes_option()
+def command(settings: config.Configuration, homes: Homes, no_open: bool, no_link: bool) -> None:
     """Open the page, which shows what the agents did, in a browser.
 
     The page listens on 127.0.0.1 and is for you alone: the command prints a link that works once and signs in the
     browser that opens it. The page only reads the logs and the agents' own files. If your page is already running, you
-    get a link to that one.
+    get a link to that one. With --home, the page shows the sessions of these homes; its health page is about your own.
 
     \b
     Examples:
       agent-logger view
       agent-logger view --no-open --page-port 9001
+      agent-logger view --home ~/homes/laptop --home ~/.agent-logger
     """
     from agent_logger.web.server import PageOptions, link_to_running, run
 
@@ -32,15 +35,16 @@ def command(settings: config.Configuration, no_open: bool, no_link: bool) -> Non
         if not no_link:
             _print_link(link, opening=not no_open)
 
-    register_folders(settings)
-    if settings.is_default("page_port") and (link := link_to_running(settings.home)):
+    if homes.has_own:
+        register_folders(settings)
+    if settings.is_default("page_port") and (link := link_to_running(homes)):
         _output.note("The page is already running.")
         show(link)
         return
     options = PageOptions(
         port=settings.page_port,
         port_is_chosen=not settings.is_default("page_port"),
-        home=settings.home,
+        homes=homes,
         seal_after_seconds=settings.seal_after,
     )
     run(options, show)

@@ -33,6 +33,7 @@ class Source(NamedTuple):
     size: int
     stamp: str
     others: tuple[str, ...] | None = None  # paths of its sub-agents' files; none: the reader looks for them
+    home: str = ""  # the key of the other home that it is in; empty: it is this installation's, or an agent's
     imported: str | None = None  # the import that it belongs to; none: it is of this machine
 
     @property
@@ -97,6 +98,10 @@ class StampCache:
     def passed_over(self) -> set[tuple[str | None, str]]:
         """The sessions that were skipped, each as agent and name."""
         return {(agent, name) for agent, names in self._passed_over for name in names}
+
+    def forget_passed_over(self) -> None:
+        """Forget which sessions were skipped, before those of another home are looked for."""
+        self._passed_over.clear()
 
     @property
     def unchanged(self) -> list[str]:

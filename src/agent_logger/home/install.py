@@ -12,6 +12,7 @@ from agent_logger import config
 from agent_logger.errors import AgentLoggerError
 from agent_logger.home.facts import register_log_folder
 from agent_logger.home.layout import KEY_BYTES, install_key
+from agent_logger.home.machine import note_machine
 from agent_logger.model.redaction.redactor import Redactor
 
 log = logging.getLogger("agent_logger")
@@ -42,6 +43,8 @@ def hmac_of(text: bytes) -> str:
 def know(folder: Path) -> None:
     """Write down that a folder holds logs, so that other commands find them. Logs a warning if that fails."""
     try:
-        register_log_folder(config.home(), folder)
+        home = config.home()
+        note_machine(home)
+        register_log_folder(home, folder)
     except AgentLoggerError as error:
         log.warning("%s", error)

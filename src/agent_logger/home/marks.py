@@ -18,6 +18,11 @@ class Marks(msgspec.Struct, frozen=True, kw_only=True):
     pinned: bool = False
     note: str | None = None
 
+    def joined(self, other: "Marks") -> "Marks":
+        """Return these marks and those of another home; of two notes, the one here."""
+        labels = tuple(dict.fromkeys((*self.labels, *other.labels)))
+        return Marks(labels=labels, pinned=self.pinned or other.pinned, note=self.note or other.note)
+
 
 class _Label(msgspec.Struct, frozen=True, tag_field="type", tag="label"):
     session: str

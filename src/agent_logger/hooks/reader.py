@@ -50,8 +50,10 @@ def session_in(folder: Path, tag: str) -> str:
 
 def events_in(folders: Iterable[Path], tag: str) -> list[HookEvent]:
     """The events of a session, in the order they came."""
-    hooks = [hook for folder in sorted(folders) for hook in hooks_in(folder, tag)]
-    return [HookEvent(time_of(hook.ts), hook.input, hook.context_files) for hook in hooks]
+    hooks = [hook for folder in sorted(folders, key=lambda folder: folder.name) for hook in hooks_in(folder, tag)]
+    once = {hook.path.name: hook for hook in reversed(hooks)}  # another home may have a copy
+    events = (hook for hook in hooks if once[hook.path.name] is hook)
+    return [HookEvent(time_of(hook.ts), hook.input, hook.context_files) for hook in events]
 
 
 def agent_of(events: Iterable[HookEvent]) -> str | None:

@@ -1,9 +1,10 @@
 """Finds a log by any of its names: its own, the client's id of its session, a beginning of one, a path."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from agent_logger.files.line_files import whole_lines
 from agent_logger.files.parts import PartFile, part_of, parts_in, parts_of
 from agent_logger.journal.ownership import head_of
 from agent_logger.model import records
@@ -25,6 +26,19 @@ def logs_called(log_dir: Path, name: str) -> list[PartFile]:
     if parts := [log for log, client in clients.items() if client == name != ""]:
         return parts
     return [log for log, client in clients.items() if name and name in (log.name[: len(name)], client[: len(name)])]
+
+
+def distinct_logs(logs: Iterable[PartFile]) -> list[PartFile]:
+    """Return the logs without copies of another one, which another home may have: of these, the longest is left."""
+    copies: dict[object, list[PartFile]] = {}
+    for log in dict.fromkeys(logs):
+        first = next(iter(head_of(min(parts_of(log.folder, log.name), default=log))), None)
+        copies.setdefault((log.name, first and first.raw), []).append(log)
+    return [max(same, key=_count_lines) if len(same) > 1 else same[0] for same in copies.values()]
+
+
+def _count_lines(log: PartFile) -> int:
+    return sum(1 for part in parts_of(log.folder, log.name) for _ in whole_lines(part))
 
 
 def _logs(log_dir: Path) -> Iterator[PartFile]:

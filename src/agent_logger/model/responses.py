@@ -41,6 +41,7 @@ class ModelResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_l
     copies: int = 1  # 0: what a client counts beyond all known responses
     joined_by: ResponseMatch | None = None  # how copies were recognised, by the least certain way
     last_at: datetime | None = None  # the time of the latest copy
+    home: str = ""  # the other home that has it; empty: this installation's own
 
     @property
     def is_synthetic(self) -> bool:
@@ -89,3 +90,4 @@ class ReportedTotal(msgspec.Struct, frozen=True, kw_only=True):
     agent: str
     family: str
     total: ClientTotal
+    home: str = ""  # as that of a response

@@ -35,6 +35,7 @@ class PageState(msgspec.Struct, frozen=True, kw_only=True):
     started: str
     port: int
     version: str
+    homes: tuple[str, ...] = ()  # that it shows, where these are not the own home alone
 
 
 S = TypeVar("S", ProxyState, PageState)

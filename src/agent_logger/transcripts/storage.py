@@ -16,6 +16,7 @@ from agent_logger.clock import CLOCK
 from agent_logger.errors import AgentLoggerError
 from agent_logger.home.facts import register_log_folder
 from agent_logger.home.layout import install_key
+from agent_logger.home.machine import note_machine
 from agent_logger.logs.transcript.lines import Message
 from agent_logger.protocols.json_text import decode, encode
 from agent_logger.transcripts import messages as transcript
@@ -70,6 +71,7 @@ class FileStorage(Transcripts):
         super().__init__(folder, place, agent=agent, version=version, summary_command=_summary_command())
         with suppress(AgentLoggerError):  # then the logs do not prove who wrote them
             install_key(home)
+        note_machine(home)
         if folder != home:
             register_log_folder(home, folder / "projects")  # so that commands find it
 

@@ -58,6 +58,8 @@ class ListedSession(msgspec.Struct, frozen=True, kw_only=True):
     pinned: bool = False
     note: str | None = None
     imported: tuple[str, ...] = ()  # names of the imports that it is from; empty: this machine recorded it
+    # Whose homes have it, the own one first. The cost counts for the machine that had a response first.
+    machines: tuple[str, ...] = ()
 
 
 def mark_text(labels: tuple[str, ...], *, pinned: bool) -> str:

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.summary import SessionSummary
 from agent_logger.files.parts import part_of
+from agent_logger.home.homes import Homes
 from agent_logger.web.pages.session_view import SessionView
 from agent_logger.web.refresher import Refresher
 
@@ -46,8 +47,8 @@ class AmbiguousSessionError(Exception):
 
 
 class CatalogPool:
-    def __init__(self, home: Path, seal_after_seconds: float | None = None) -> None:
-        self.home = home
+    def __init__(self, homes: Homes, seal_after_seconds: float | None = None) -> None:
+        self.homes = homes
         self._threads = ThreadPoolExecutor(THREADS, "agent-logger-page")
         # If the catalog cannot be written to disk, each thread has one in memory that refreshes itself.
         self._single_thread = ThreadPoolExecutor(1, "agent-logger-page-alone")
@@ -57,7 +58,12 @@ class CatalogPool:
         self._answers: dict[Hashable, tuple[str, Any]] = {}
         self._read_locks: dict[str, threading.Lock] = {}
         self._lock = threading.Lock()
-        self.refresher = Refresher(home, seal_after_seconds)
+        self.refresher = Refresher(homes, seal_after_seconds)
+
+    @property
+    def home(self) -> Path:
+        """The own home, to which alone anything is written."""
+        return self.homes.own
 
     async def version(self) -> str:
         """The version of the catalog, for a page that listens to events. Ask before anything else: changes that happen
@@ -141,7 +147,7 @@ class CatalogPool:
             self._catalogs.remove(existing)
             existing = None
         if existing is None:
-            self._local.catalog = Catalog(self.home, fresh_seconds=fresh_seconds)
+            self._local.catalog = Catalog(self.homes, fresh_seconds=fresh_seconds)
             self._catalogs.append(self._local.catalog)
         catalog: Catalog = self._local.catalog
         return catalog

@@ -45,6 +45,7 @@ class PageQuery:
     agent: str = ""
     project: str = ""
     model: str = ""
+    machine: str = ""
     label: str = ""
     title: str = ""
     since: str = ""  # the first day that counts, or a time, in anybody's words
@@ -79,6 +80,7 @@ class PageQuery:
             agent=canonical_name(self.agent) if self.agent else None,
             project=self.project or None,
             model=self.model or None,
+            machine=self.machine or None,
             title=self.title or None,
             since=since_time(self.since, datetime.now().astimezone()),
             until=until_time(self.until, datetime.now().astimezone()),
@@ -124,7 +126,20 @@ class PageQuery:
         return {name: value for name in TEXTS if (value := getattr(self, name))}
 
 
-TEXTS = ("agent", "project", "model", "label", "title", "since", "until", "min_cost", "witness", "live", "pinned")
+TEXTS = (
+    "agent",
+    "project",
+    "model",
+    "machine",
+    "label",
+    "title",
+    "since",
+    "until",
+    "min_cost",
+    "witness",
+    "live",
+    "pinned",
+)
 
 
 def _time_text(text: str) -> str:

@@ -9,7 +9,6 @@ import logging
 import sqlite3
 import threading
 import time
-from pathlib import Path
 from zlib import crc32
 
 import msgspec
@@ -18,6 +17,7 @@ from agent_logger.catalog import background
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.summary import Filter
 from agent_logger.errors import AgentLoggerError
+from agent_logger.home.homes import Homes
 from agent_logger.web.addresses import SessionAddresses
 
 SECONDS = 1.0  # between two checks of all files
@@ -33,13 +33,13 @@ log = logging.getLogger("agent_logger.web")
 
 
 class Refresher:
-    def __init__(self, home: Path, seal_after_seconds: float | None = None) -> None:
+    def __init__(self, homes: Homes, seal_after_seconds: float | None = None) -> None:
         self.version = ""  # changes with everything that a list shows: the catalog, what is live, labels
         self.addresses = SessionAddresses({})
         self.done, self.total = 0, 0  # bytes, while the catalog is made
         self.problem: str | None = None  # why the catalog is in memory alone
         self.ready = threading.Event()  # all files were checked once
-        self._home, self._seal_after = home, seal_after_seconds
+        self._homes, self._seal_after = homes, seal_after_seconds
         self._last_wake = 0.0
         self._refresh_count = 0
         self._wake_event = threading.Event()
@@ -69,7 +69,7 @@ class Refresher:
     def _run(self) -> None:
         while not self._closed.is_set():
             retry_at = time.monotonic() + RETRY_SECONDS
-            with Catalog.open(self._home) as catalog:
+            with Catalog(self._homes) as catalog:
                 while not self._closed.is_set() and not (catalog.problem and time.monotonic() > retry_at):
                     self._try_refresh(catalog)
                     self._rest()
@@ -93,7 +93,7 @@ class Refresher:
         self.ready.set()
         coverage = catalog.coverage
         is_much = coverage.total - coverage.done > BACKGROUND_BYTES
-        if is_much and not catalog.problem and background.start(self._home, self._seal_after):
+        if is_much and not catalog.problem and background.start(self._homes, self._seal_after):
             return
         catalog.index(self._progress, seconds=INDEX_SECONDS)
         self._note_version(catalog)

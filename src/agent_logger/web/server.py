@@ -15,6 +15,7 @@ from starlette.types import ASGIApp
 from agent_logger import __version__, platform
 from agent_logger.clock import CLOCK
 from agent_logger.errors import StoreError
+from agent_logger.home.homes import Homes
 from agent_logger.home.layout import install_key
 from agent_logger.proxy.state import Announcement, PageState, running, running_pages
 from agent_logger.web.app import page_app
@@ -32,33 +33,42 @@ SHUTDOWN_SECONDS = 1  # event streams would never end
 class PageOptions:
     port: int
     port_is_chosen: bool  # by the user; then no other port is used
-    home: Path
+    homes: Homes
     seal_after_seconds: float | None  # none: never
 
 
 def run(options: PageOptions, ready: Callable[[str], None]) -> None:
     """Serve the page until SIGTERM or SIGINT. Calls `ready` with a link that works once. Raises `StoreError` if the
     port is taken."""
-    if running(options.home):
+    home = options.homes.own
+    if running(home):
         platform.give_way(PROXY_NICENESS)
-    key = install_key(options.home)
+    key = install_key(home)
     listener = _listen(options.port, is_chosen=options.port_is_chosen)
     port = listener.getsockname()[1]
-    state = PageState(pid=os.getpid(), started=CLOCK.now(), port=port, version=__version__)
+    state = PageState(
+        pid=os.getpid(), started=CLOCK.now(), port=port, version=__version__, homes=_home_keys(options.homes)
+    )
     tokens = _tokens(key, state)
-    pool = CatalogPool(options.home, options.seal_after_seconds)
+    pool = CatalogPool(options.homes, options.seal_after_seconds)
     try:
-        with _announcement(options.home, state):
+        with _announcement(home, state):
             _serve(page_app(pool, tokens, port), listener, lambda: ready(tokens.link()))
     finally:
         pool.close()
         listener.close()
 
 
-def link_to_running(home: Path) -> str | None:
-    """A link to a page of this user that runs already."""
-    pages = sorted(running_pages(home), key=lambda page: page.started)
-    return _tokens(install_key(home), pages[-1]).link() if pages else None
+def link_to_running(homes: Homes) -> str | None:
+    """A link to a page of this user that runs already, and shows these homes."""
+    pages = [page for page in running_pages(homes.own) if page.homes == _home_keys(homes)]
+    newest = max(pages, key=lambda page: page.started, default=None)
+    return _tokens(install_key(homes.own), newest).link() if newest else None
+
+
+def _home_keys(homes: Homes) -> tuple[str, ...]:
+    """What the state file says of homes: nothing of the own one alone."""
+    return () if homes.are_own_alone else tuple(homes.folders)
 
 
 def _tokens(key: bytes, state: PageState) -> PageTokens:

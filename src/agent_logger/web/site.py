@@ -13,6 +13,7 @@ from starlette.responses import HTMLResponse, Response
 from agent_logger import __version__
 from agent_logger.agents.registry import AGENTS, resume_command
 from agent_logger.catalog.ledger.unlisted import UNLISTED_CALLS
+from agent_logger.home.homes import OWN
 from agent_logger.proxy.status import proxy_reports
 from agent_logger.views.endings import exchange_ending, turn_ending
 from agent_logger.views.figures import not_itemised_text
@@ -46,7 +47,14 @@ class Site:
         self.verification_runs = VerificationRuns(pool.home)
         self.in_flight = InFlightTurns()
         self._templates = _environment()
-        self._templates.globals |= {"session_url": self.session_url, "short_id": self.short_id}
+        machines = pool.homes.machines
+        self.several_machines = len(machines) > 1
+        self._templates.globals |= {
+            "session_url": self.session_url,
+            "short_id": self.short_id,
+            "several_machines": self.several_machines,
+            "own_machine": machines.get(OWN),
+        }
 
     def render(self, request: Request, template: str, /, **values: Any) -> Response:
         """Render a template. `data_url` is the address of the same data for programs. Parts of a page, whose names

@@ -133,6 +133,6 @@ def test_a_refresh_does_not_cache_folder_state_if_another_process_wrote(home: Pa
             database.execute("UPDATE sources SET stamp = 'as it was' WHERE name = ?", (TWO,))
             count_change(database)
 
-    refresh(catalog._database(), catalog.home, meanwhile)
+    refresh(catalog._database(), catalog.homes, meanwhile)
     assert catalog.refresh().changed == 1
     assert catalog.refresh().changed == 0

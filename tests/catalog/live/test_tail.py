@@ -10,6 +10,7 @@ from agent_logger import SessionLogger
 from agent_logger.catalog.live.moments import Moment
 from agent_logger.catalog.live.tail import Tail
 from agent_logger.home.facts import register_log_folder
+from agent_logger.home.homes import Homes
 from agent_logger.journal.journal import Journal
 from agent_logger.model.records import Request, Response
 from tests.agents.claude_code.claude_files import data_of, user
@@ -24,7 +25,7 @@ Told = tuple[str, str, str]
 @pytest.fixture
 def tail(home: Path, monkeypatch: pytest.MonkeyPatch) -> Tail:
     monkeypatch.setattr("agent_logger.catalog.live.tail.LOOK_SECONDS", 0.0)
-    return Tail(home / ".agent-logger")
+    return Tail(Homes(home / ".agent-logger"))
 
 
 def told(events: list[Moment]) -> list[Told]:
@@ -67,7 +68,7 @@ def _copied(home: Path, source: Path, files: list[Path], monkeypatch: pytest.Mon
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_bytes(file.read_bytes())
     monkeypatch.setenv("HOME", str(home))
-    return Tail(home / ".agent-logger").poll()
+    return Tail(Homes(home / ".agent-logger")).poll()
 
 
 def test_calls_are_reported_as_they_are_recorded(home: Path, tail: Tail) -> None:
@@ -124,9 +125,9 @@ def test_only_live_sessions_are_reported_unless_one_is_requested(home: Path) -> 
     register_log_folder(home / ".agent-logger", home / "logs")
     path = write(home / "logs" / "anthropic", "20261115-080000-abcd", CHAIN.records())
     os.utime(path, (1_000.0, 1_000.0))
-    assert Tail(home / ".agent-logger").poll() == []
-    assert len(Tail(home / ".agent-logger", CHAIN.client_id).poll()) == 6
-    assert Tail(home / ".agent-logger", "another").poll() == []
+    assert Tail(Homes(home / ".agent-logger")).poll() == []
+    assert len(Tail(Homes(home / ".agent-logger"), CHAIN.client_id).poll()) == 6
+    assert Tail(Homes(home / ".agent-logger"), "another").poll() == []
 
 
 def test_only_the_end_of_a_long_log_is_reported(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,6 +136,6 @@ def test_only_the_end_of_a_long_log_is_reported(home: Path, monkeypatch: pytest.
     write(home / "logs" / "anthropic", "20261115-080000-abcd", records)
     last = sum(len(it.body or "") for it in records[-2:] if isinstance(it, Request | Response))
     monkeypatch.setattr("agent_logger.catalog.live.open_calls.FIRST_BYTES", last + 4000)
-    found = told(Tail(home / ".agent-logger").poll())
+    found = told(Tail(Homes(home / ".agent-logger")).poll())
     assert 0 < len(found) < 6
     assert found[-1][1] == "text"

@@ -10,6 +10,7 @@ from agent_logger.catalog.refresh.families import SourceReading, update_families
 from agent_logger.catalog.refresh.ingest import ingest
 from agent_logger.catalog.schema import CATALOG
 from agent_logger.files.sources import Source
+from agent_logger.home.homes import Homes, RemovedSessions
 from agent_logger.model.responses import ModelResponse
 from agent_logger.model.session import Usage
 
@@ -60,4 +61,4 @@ def test_shared_responses_are_looked_up_once_per_response() -> None:
 def test_a_large_family_is_ingested_in_few_batches(tmp_path: Path) -> None:
     """Each portion derives all that came before it, so there are few of them."""
     sources = [found(str(it), str(tmp_path)) for it in range(3000)]
-    assert ingest(open_in_memory(CATALOG), sources, (), frozenset(), None) == 4
+    assert ingest(open_in_memory(CATALOG), sources, (), RemovedSessions(Homes(tmp_path)), None) == 4

@@ -275,7 +275,7 @@ def test_coverage_is_reported_and_a_running_indexer_is_not_duplicated(home: Path
 
 def test_the_index_is_filled_by_a_background_process(catalog: Catalog) -> None:
     catalog.refresh()
-    assert background.start(catalog.home, None)
+    assert background.start(catalog.homes, None)
     until = time.monotonic() + 60
     while not catalog.coverage.is_whole and time.monotonic() < until:
         time.sleep(0.05)

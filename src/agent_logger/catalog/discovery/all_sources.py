@@ -5,12 +5,39 @@ from pathlib import Path
 
 from agent_logger.archive.imported import imports_path
 from agent_logger.catalog.discovery.agent_files import agent_sessions
-from agent_logger.catalog.discovery.own_logs import folders_of_logs, hooked_sessions, logs_in
+from agent_logger.catalog.discovery.own_logs import (
+    folders_of_logs,
+    hooked_sessions,
+    log_folders,
+    logs_in,
+)
 from agent_logger.files.sources import Source, StampCache
+from agent_logger.home.homes import OWN, Homes, folders_inside, is_inside
 
 
-def find_sources(home: Path, remembered: StampCache) -> Iterator[Source]:
-    for folder in folders_of_logs(home):
+def find_sources(homes: Homes, remembered: StampCache) -> Iterator[Source]:
+    """Find the sessions of all homes. The folders of agents belong to the own home."""
+    if homes.has_own:
+        yield from _own_sources(homes.own, remembered)
+    for key, home in homes.folders.items():
+        if key != OWN:
+            remembered.forget_passed_over()
+            yield from (source._replace(home=key) for source in _sources_inside(home, remembered))
+
+
+def _sources_inside(home: Path, remembered: StampCache) -> Iterator[Source]:
+    """Find what is in another home's folder."""
+    for folder in folders_of_logs(folders_inside(home)):
+        yield from logs_in(str(folder), remembered)
+    if is_inside(home / "hooks"):
+        yield from hooked_sessions(home, remembered)
+    if is_inside(home / "archive"):
+        yield from _archived_sources(home, (), remembered)
+        yield from _imported_sources(home, remembered)
+
+
+def _own_sources(home: Path, remembered: StampCache) -> Iterator[Source]:
+    for folder in folders_of_logs(log_folders(home)):
         yield from logs_in(str(folder), remembered)
     yield from hooked_sessions(home, remembered)
     of_agents = list(agent_sessions(remembered))
@@ -22,10 +49,14 @@ def find_sources(home: Path, remembered: StampCache) -> Iterator[Source]:
     if typed := [source for source in of_agents if source.prompts_only]:
         excluded = remembered.passed_over.union((source.agent, source.name) for source in archived)
         yield from (source for source in typed if (source.agent, source.name) not in excluded)
+    yield from _imported_sources(home, remembered)
+
+
+def _imported_sources(home: Path, cache: StampCache) -> Iterator[Source]:
     if imports_path(home).is_dir():
         from agent_logger.catalog.discovery.imported import imported_sources
 
-        yield from imported_sources(home, remembered)
+        yield from imported_sources(home, cache)
 
 
 def _archived_sources(home: Path, present: Iterable[tuple[str | None, str]], cache: StampCache) -> Iterator[Source]:

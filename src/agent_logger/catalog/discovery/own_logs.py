@@ -23,10 +23,10 @@ def log_folders(home: Path) -> list[Path]:
     return [folder for folder in [*known_folders(home), transcripts] if folder.is_dir()]
 
 
-def folders_of_logs(home: Path) -> Iterator[Path]:
+def folders_of_logs(log_folders: Iterable[Path]) -> Iterator[Path]:
     """Yield the folders with logs. Exchange logs are directly in a log folder, wire logs in one for each provider,
     transcripts in one for each project."""
-    for folder in log_folders(home):
+    for folder in log_folders:
         yield folder
         yield from (
             Path(entry.path)

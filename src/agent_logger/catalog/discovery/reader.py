@@ -68,7 +68,9 @@ def session_of(source: Source, summaries: Mapping[str, str] | None = None) -> Se
         return hook_session.session_of(hooked_session(source), agent_hooked(events), events)
     if source.agent is None:
         session = read_session(Path(source.path))
-        return in_its_bundle(session, Path(source.path)) if source.imported else below_its_starter(session)
+        if source.imported:
+            return in_its_bundle(session, Path(source.path))
+        return below_its_starter(session, source.home)
     agent = _agent(source)
     if source.prompts_only:
         return session_typed_in(agent, Path(source.path), source.name)
@@ -179,7 +181,8 @@ def _batch_of_log(source: Source) -> ResponseBatch:
     session = read_session(path, alone=True)
     if source.imported:
         session = in_its_bundle(session, path)
-    session = below_its_starter(msgspec.structs.replace(session, id=own_name(session, path.stem) or session.id))
+    name = own_name(session, path.stem, source.home) or session.id
+    session = below_its_starter(msgspec.structs.replace(session, id=name), source.home)
     responses = list(responses_of_session(session))
     witnesses: frozenset[Witness] = session.witnesses.union(*(response.witnesses for response in responses))
     if not witnesses and (wrote := witness_of(path)):

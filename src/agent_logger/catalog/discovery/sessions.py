@@ -19,6 +19,7 @@ from agent_logger.catalog.discovery.reader import hook_events, hooked_session, r
 from agent_logger.catalog.joining.join import join
 from agent_logger.errors import SourceError
 from agent_logger.files.sources import Source, StampCache
+from agent_logger.home.homes import Homes
 from agent_logger.hooks.reader import agent_of
 from agent_logger.hooks.session import session_of as hook_session
 from agent_logger.hooks.session import with_hooks
@@ -57,7 +58,7 @@ def place_of(source: Source) -> SessionLocation:
 
 def places(home: Path) -> list[SessionLocation]:
     """Return the places of all sessions, the one last written to first."""
-    return _sorted(source for source in find_sources(home, StampCache()) if not source.is_of_no_session)
+    return _sorted(source for source in find_sources(Homes(home), StampCache()) if not source.is_of_no_session)
 
 
 def discover(folder: str | os.PathLike[str] | None = None) -> list[SessionLocation]:

@@ -12,14 +12,15 @@ from agent_logger.agents.base import Agent, module
 from agent_logger.agents.contracts import DatabaseFiles
 from agent_logger.agents.folders import agent_files
 from agent_logger.agents.registry import AGENTS
+from agent_logger.catalog.discovery.in_archive import files_in_archive
 from agent_logger.model.session import AGENT_PREFIX, MAIN, Session, Turn
 
 
-def below_its_starter(session: Session) -> Session:
-    """Return what was recorded of a sub-agent as a thread of the session that started it; any other session as it
-    is."""
+def below_its_starter(session: Session, home: str = "") -> Session:
+    """Return what was recorded of a sub-agent as a thread of the session that started it; any other session as it is.
+    `home`: the key of the other home that it was recorded to."""
     for agent in _possible_starters(session):
-        if root := _root_in_databases(agent, session.id):
+        if root := _root_in_databases(agent, session.id, home):
             return as_thread(session, root)
     return session
 
@@ -35,9 +36,10 @@ def _possible_starters(session: Session) -> Iterator[Agent]:
             yield agent
 
 
-def _root_in_databases(agent: Agent, name: str) -> str | None:
+def _root_in_databases(agent: Agent, name: str, home: str) -> str | None:
     files = cast("DatabaseFiles", module(agent.files))
-    return next((root for path in agent_files(agent) if (root := files.root_of(path, name))), None)
+    paths = files_in_archive(home, agent) if home else agent_files(agent)
+    return next((root for path in paths if (root := files.root_of(path, name))), None)
 
 
 def as_thread(session: Session, root: str) -> Session:

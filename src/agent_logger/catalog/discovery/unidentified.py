@@ -12,6 +12,7 @@ from agent_logger.agents.base import Agent
 from agent_logger.agents.registry import AGENTS, readable_agent
 from agent_logger.agents.source_files import SourceFiles
 from agent_logger.catalog.discovery.agent_files import sessions_of
+from agent_logger.catalog.discovery.in_archive import sessions_in_archive
 from agent_logger.catalog.joining.match import said_in
 from agent_logger.catalog.ledger.ledger import is_unique_id
 from agent_logger.errors import SourceError
@@ -25,12 +26,13 @@ T = TypeVar("T")
 Utterance = tuple[tuple[str, ...], Usage | None]
 
 
-def own_name(session: Session, log: str) -> str | None:
-    """Return the client's id of a session that has only its log's name; None if that is not known."""
+def own_name(session: Session, log: str, home: str = "") -> str | None:
+    """Return the client's id of a session that has only its log's name; None if that is not known. `home`: the key of
+    the other home that the log is in."""
     if session.id != log or session.started is None:
         return None
     since = utc(session.started).timestamp() - NEAR_SECONDS
-    names = {name for agent in _possible_agents(session.agent) if (name := _name_in(session, agent, since))}
+    names = {name for agent in _possible_agents(session.agent) if (name := _name_in(session, agent, since, home))}
     return names.pop() if len(names) == 1 else None
 
 
@@ -42,13 +44,13 @@ def _possible_agents(client: str | None) -> Iterator[Agent]:
         yield from (agent for agent in AGENTS if client in agent.wire.sdk_clients)
 
 
-def _name_in(session: Session, agent: Agent, since: float) -> str | None:
+def _name_in(session: Session, agent: Agent, since: float, home: str) -> str | None:
     """Return the id of the session in the files of an agent."""
     match agent.wire.match_files_by:
         case "response_ids":
-            return _name_by_ids(session, agent, since)
+            return _name_by_ids(session, agent, since, home)
         case "words":
-            return name_among(session, (other for _, other in _read_recent(agent, since, agent.session_of)))
+            return name_among(session, (other for _, other in _read_recent(agent, since, home, agent.session_of)))
     return None
 
 
@@ -115,9 +117,10 @@ def _meet(one: Session, two: Session) -> bool:
     return begun - min(utc(one.ended), utc(two.ended)).timestamp() < NEAR_SECONDS
 
 
-def _read_recent(agent: Agent, since: float, read: Callable[[SourceFiles], T]) -> Iterator[tuple[str, T]]:
+def _read_recent(agent: Agent, since: float, home: str, read: Callable[[SourceFiles], T]) -> Iterator[tuple[str, T]]:
     """Read the agent's sessions that were written to since then, each with its name."""
-    for source in sessions_of(agent, StampCache()):
+    sources = sessions_in_archive(home, agent) if home else sessions_of(agent, StampCache())
+    for source in sources:
         if source.modified > since:
             with suppress(SourceError, OSError):
                 yield source.name, read(agent.open_session(source))
@@ -126,7 +129,7 @@ def _read_recent(agent: Agent, since: float, read: Callable[[SourceFiles], T]) -
 # ---------------------------------------------------------------- by the ids of responses
 
 
-def _name_by_ids(session: Session, agent: Agent, since: float) -> str | None:
+def _name_by_ids(session: Session, agent: Agent, since: float, home: str) -> str | None:
     """Return the session whose files have these response ids. The last may be missing. A session that continues another
     has a copy of it and more, so the one with the fewest ids is chosen."""
     ids = {
@@ -140,6 +143,6 @@ def _name_by_ids(session: Session, agent: Agent, since: float) -> str | None:
 
     return _least(
         (len(response_ids), name)
-        for name, response_ids in _read_recent(agent, since, ids_in)
+        for name, response_ids in _read_recent(agent, since, home, ids_in)
         if ids & response_ids and len(ids - response_ids) <= (len(ids) > 1)
     )

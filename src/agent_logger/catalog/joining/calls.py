@@ -74,7 +74,17 @@ def calls_of(logs: Iterable[Path]) -> list[WireCall]:
             for name, last in lineage_of(part.folder, part.name):
                 log = PartFile(part.folder, name)
                 by_place |= {(call.log, call.seq): call for call in _calls(log) if last is None or call.seq <= last}
-    return sorted(by_place.values(), key=_time_key)
+    return sorted(_each_once(by_place.values()), key=_time_key)
+
+
+def _each_once(calls: Iterable[WireCall]) -> Iterable[WireCall]:
+    """Return one copy of each call: another home may have a copy of the log, which may lack the answer."""
+    by_id: dict[str, WireCall] = {}
+    for call in calls:
+        other = by_id.setdefault(call.call, call)
+        if other.status is None and call.status is not None:
+            by_id[call.call] = call
+    return by_id.values()
 
 
 def call_detail(calls: Sequence[WireCall], name: str, since: str | None = None) -> CallDetail | None:

@@ -6,7 +6,7 @@ session. How copies are recognised, from the most certain way to the least:
 `message id`  an id in a vendor's form known to be unique. Different request ids do not separate what it joins: clients
               replay messages in side threads, and gateways answer, with request ids of their own.
 `request id`  any other id, together with a request id.
-`time`        the same in everything, to the moment, in another session: a fork copied it.
+`time`        the same in everything, to the moment, in another session or another home: it was copied.
 `order`       seen by another witness in the same session, with the same model and tokens: the first there is the
               first here. This is a guess, and the row says so.
 
@@ -62,9 +62,10 @@ class Ledger:
         self._family = places
         self._numbers_by_key: dict[str, int] = {}  # the key identifies a response
         # The key is the hash of the content: the texts would take more memory than the responses.
-        self._by_time: dict[int, int] = {}
-        self._forks: dict[int, set[str]] = {}  # sessions of responses that were identified by time, if several
-        self._again: dict[tuple[int, str], int] = {}  # how often a session repeats a content
+        self._by_content: dict[int, int] = {}
+        # Sessions and homes of responses that were identified by content, if several.
+        self._holders: dict[int, set[tuple[str, str]]] = {}
+        self._again: dict[tuple[int, tuple[str, str]], int] = {}  # how often one of them repeats a content
         self._witnesses: dict[str, frozenset[Witness]] = {}  # witnesses by session
         self._totals: list[ReportedTotal] = []
 
@@ -76,7 +77,7 @@ class Ledger:
     def add_totals(self, totals: Iterable[ReportedTotal]) -> None:
         for total in totals:
             self._totals.append(total)
-            self._places.add(LedgerPlace(total.session, total.project, total.agent, MAIN))
+            self._places.add(LedgerPlace(total.session, total.project, total.agent, MAIN, total.home))
 
     def rows(self, session_of: Callable[[ModelResponse], str] | None = None) -> Iterator[LedgerRow]:
         """Yield the rows in no particular order. `session_of`: which session a response counts in, where that is known
@@ -101,7 +102,9 @@ class Ledger:
     def _not_itemised(
         self, responses: Sequence[ModelResponse], session_of: Callable[[ModelResponse], str]
     ) -> Iterator[ModelResponse]:
-        by = {Stretch(total.session, total.total): total for total in self._totals}
+        # Of equal totals, that of the own home counts.
+        totals = sorted(self._totals, key=lambda total: total.home, reverse=True)
+        by = {Stretch(total.session, total.total): total for total in totals}
         places = ((response, session_of(response)) for response in responses)
         placed = [
             response if response.session == session else replace(response, session=session)
@@ -121,6 +124,7 @@ class Ledger:
                 witnesses=frozenset({total.total.witness}),
                 copies=int(row.is_sum),
                 joined_by="result",
+                home=total.home,
             )
             yield countable(remainder)
 
@@ -152,10 +156,8 @@ class Ledger:
             self._witnesses[session] = witnesses | response.witnesses
         if key := _key_of(response):
             self._put(*key, response)
-        elif response.at is None:
-            self._append(response)  # nothing distinguishes it from others, or makes it a copy
         else:
-            self._put_by_time(response)
+            self._put_by_content(response)
 
     def _append(self, response: ModelResponse) -> int:
         """Add a response. Returns its number."""
@@ -169,27 +171,28 @@ class Ledger:
         else:
             self._merged_responses[row] = merge(self._merged_responses[row], response, match, self._family)
 
-    def _put_by_time(self, response: ModelResponse) -> None:
-        """Add a response without an id. One that differs only in the session is a copy; in the same session it is
-        another call."""
-        content = _content_of(response)
+    def _put_by_content(self, response: ModelResponse) -> None:
+        """Add a response without an id. One that differs only in the session or the home is a copy; in the same session
+        of the same home it is another call."""
+        content, holder = _content_of(response), (response.session, response.home)
         key = hash(content)
-        row = self._by_time.get(key)
-        if row is not None and response.session in self._sessions(row):
-            again = self._again.get((key, response.session), 0) + 1
-            self._again[key, response.session] = again
+        row = self._by_content.get(key)
+        if row is not None and holder in self._holders_of(row):
+            again = self._again.get((key, holder), 0) + 1
+            self._again[key, holder] = again
             key = hash((key, again))
-            row = self._by_time.get(key)
+            row = self._by_content.get(key)
         if row is None:
-            self._by_time[key] = self._append(response)
+            self._by_content[key] = self._append(response)
         elif _content_of(other := self._merged_responses[row]) == content:
-            self._forks[row] = self._sessions(row) | {response.session}
+            self._holders[row] = self._holders_of(row) | {holder}
             self._merged_responses[row] = merge(other, response, "time", self._family)
         else:
             self._append(response)  # two hashes collided, which is next to impossible
 
-    def _sessions(self, row: int) -> set[str]:
-        return self._forks.get(row) or {self._merged_responses[row].session}
+    def _holders_of(self, row: int) -> set[tuple[str, str]]:
+        first = self._merged_responses[row]
+        return self._holders.get(row) or {(first.session, first.home)}
 
 
 def shared_key(response: ModelResponse) -> str | None:
@@ -218,8 +221,10 @@ def is_unique_id(family: str, message_id: str) -> bool:
 
 
 def _content_of(response: ModelResponse) -> tuple[object, ...]:
-    """Return everything but the session."""
+    """Return everything but the session and the home. Without a time, nothing tells a response from others: only
+    another home can have a copy, in the same session."""
     return (
+        response.session if response.at is None else None,
         response.message_id,
         response.family,
         response.model,
@@ -241,21 +246,21 @@ class _PlaceFacts:
     def __init__(self, places: Iterable[LedgerPlace]) -> None:
         self.projects: dict[str, str] = {}
         self.agents: dict[str, str] = {}
-        for session, project, agent, _ in places:
+        for session, project, agent, *_ in places:
             if project:
                 self.projects[session] = min(self.projects.get(session, project), project)
             if agent not in NOBODY:
                 self.agents[session] = min(self.agents.get(session, agent), agent)
 
     def complete(self, response: ModelResponse) -> LedgerPlace:
-        session, project, agent, thread = place_of(response)
+        session, project, agent, thread, home = place_of(response)
         name = self.agents.get(session, agent) if agent in NOBODY else agent
-        return LedgerPlace(session, project or self.projects.get(session), name, thread)
+        return LedgerPlace(session, project or self.projects.get(session), name, thread, home)
 
 
 def _row(response: ModelResponse, place: LedgerPlace) -> LedgerRow:
     """Make the row of a response. It has no request id: copies have different ones."""
-    session, project, agent, thread = place
+    session, project, agent, thread, home = place
     return LedgerRow(
         family=response.family,
         message_id=response.message_id,
@@ -273,6 +278,7 @@ def _row(response: ModelResponse, place: LedgerPlace) -> LedgerRow:
         copies=response.copies,
         joined_by=response.joined_by,
         last_at=response.last_at,
+        home=home,
         nano_usd=nano_usd_of(response),
     )
 

@@ -32,10 +32,11 @@ class LedgerPlace(NamedTuple):
     project: str | None
     agent: str
     thread: str
+    home: str
 
 
 def place_of(response: ModelResponse) -> LedgerPlace:
-    return LedgerPlace(response.session, response.project, response.agent, response.thread)
+    return LedgerPlace(response.session, response.project, response.agent, response.thread, response.home)
 
 
 class LedgerRow(ModelResponse, frozen=True, kw_only=True, gc=False):
@@ -90,7 +91,7 @@ class LedgerRow(ModelResponse, frozen=True, kw_only=True, gc=False):
 REASONS: dict[ResponseMatch, str] = {
     "message id": "message id",
     "request id": "message and request id",
-    "time": "the same time in another session",
+    "time": "the same time in another session or home",
     "order": "session, model, tokens and order",
     "result": "the client's total",
 }
@@ -115,6 +116,7 @@ def merge(
         project=first.project,
         agent=first.agent,
         thread=first.thread,
+        home=first.home,
         reported_cost_usd=_later(one.reported_cost_usd, two.reported_cost_usd),
         witnesses=WITNESS_SETS[BITS[one.witnesses] | BITS[two.witnesses]],
         copies=one.copies + two.copies,
@@ -152,12 +154,12 @@ def _finality(response: ModelResponse) -> tuple[bool, bool, int, Tokens, str, st
 
 
 def _earliness(response: ModelResponse, places: Mapping[str, int]) -> tuple[object, ...]:
-    """Return a key that sorts the original first. A side thread may replay what the main one said, with its time. Names
-    are the last resort."""
-    session, project, agent, thread = place_of(response)
+    """Return a key that sorts the original first. A side thread may replay what the main one said, with its time. Of
+    several homes, the own one is first. Names are the last resort."""
+    session, project, agent, thread, home = place_of(response)
     family = places.get(session, 0)
     at = response.at
-    return at is None, at or EPOCH, thread != MAIN, family, session, thread, project or "", agent
+    return at is None, at or EPOCH, thread != MAIN, family, session, home, thread, project or "", agent
 
 
 def bits_of(witnesses: Iterable[Witness]) -> int:

@@ -13,8 +13,9 @@ from agent_logger.model.prices import price_date
 from agent_logger.model.responses import ModelResponse, ReportedTotal
 from agent_logger.model.session import Cost, Usage
 
-By = Literal["day", "week", "month", "session", "model", "project", "agent", "tool"]
+By = Literal["day", "week", "month", "session", "model", "project", "agent", "machine", "tool"]
 
+ATTRIBUTES: Mapping[By, str] = {"machine": "home"}  # of a row, where it is not the name itself
 QUARTER = 900  # seconds; no zone changes its offset within one
 
 
@@ -152,13 +153,13 @@ def total_of(responses: Iterable[ModelResponse], totals: Sequence[ReportedTotal]
 
 def totals(rows: Iterable[LedgerRow], by: By, zone: tzinfo | None = None) -> dict[str | None, Total]:
     """Return totals by anything but the tool, which rows do not have: by day (`2026-11-15`), ISO week (`2026-W46`),
-    month, session, model, project or agent; in the order of `in_order`. Days are those of `zone`, or of this
-    machine."""
+    month, session, model, project, agent or machine, which is the key of its home; in the order of `in_order`. Days are
+    those of `zone`, or of this machine."""
     key_of_quarter = cache(partial(time_key, by, zone=zone))  # zones are slow to compute
     sums: dict[str | None, Sum] = defaultdict(Sum)
     for row in rows:
         if by not in FORMS:
-            sums[getattr(row, by)].add(row)
+            sums[getattr(row, ATTRIBUTES.get(by, by))].add(row)
         else:
             sums[key_of_quarter(int(row.at.timestamp()) // QUARTER * QUARTER) if row.at else None].add(row)
     return in_order({key: group.total() for key, group in sums.items()}, by)

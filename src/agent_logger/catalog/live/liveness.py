@@ -39,6 +39,7 @@ class SourceState(NamedTuple):
     witnesses: int  # bits
     modified: float  # seconds since 1970
     is_closed: bool = False  # no process had the log open when it last changed
+    home: str = ""  # the other home that it is in
 
 
 class SessionState(NamedTuple):

@@ -22,6 +22,7 @@ from agent_logger.catalog.live.open_calls import follower_near_end
 from agent_logger.errors import SourceError
 from agent_logger.files.parts import PartFile, live_files_of, part_of, parts_of
 from agent_logger.files.sources import Source, StampCache
+from agent_logger.home.homes import Homes
 from agent_logger.journal.bodies import decode
 from agent_logger.journal.live_exchanges import from_live
 from agent_logger.logs.exchange_log import session_of as exchange_session
@@ -40,8 +41,8 @@ Entries = list[JsonEntry | Damage]
 class Tail:
     """Follows sessions; nothing happens between calls of `poll`. `session`: only this one, live or not."""
 
-    def __init__(self, home: Path, session: str | None = None, clock: Callable[[], float] = time.time) -> None:
-        self._home, self._session, self._clock = home, session, clock
+    def __init__(self, homes: Homes, session: str | None = None, clock: Callable[[], float] = time.time) -> None:
+        self._homes, self._session, self._clock = homes, session, clock
         self._remembered = StampCache()
         self._ids: dict[str, str] = {}  # ids that are only inside the files
         self._watched: dict[str, _Watched] = {}  # watched sources by session
@@ -71,7 +72,7 @@ class Tail:
     def _best_sources(self, now: float) -> dict[str, Source]:
         """Return the best source of each session that is followed."""
         best: dict[str, Source] = {}
-        for source in find_sources(self._home, self._remembered):
+        for source in find_sources(self._homes, self._remembered):
             is_old = self._session is None and now - source.modified >= LIVE_SECONDS
             if is_old or source.is_of_hooks or source.is_of_no_session or source.imported:
                 continue

@@ -16,7 +16,7 @@ from functools import reduce
 from operator import or_
 
 import msgspec
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from agent_logger.agents.claude_code.transcript.beginning import Beginning
 from agent_logger.agents.claude_code.transcript.tree import Lineage, Relatives
@@ -105,6 +105,13 @@ class _Responses:
         self.responses, self.totals = responses, totals
         self.keys = [hashed(key) for response in responses if (key := shared_key(response))]
 
+    def in_home(self, home: str) -> "_Responses":
+        """Return the same as what another home has."""
+        return _Responses(
+            [replace(response, home=home) for response in self.responses],
+            [replace(total, home=home) for total in self.totals],
+        )
+
 
 def _store_source(database: sqlite3.Connection, reading: SourceReading) -> int:
     """Store a source. Returns its number."""
@@ -113,6 +120,7 @@ def _store_source(database: sqlite3.Connection, reading: SourceReading) -> int:
         "key": storable(source.key),
         "path": storable(source.path),
         "agent": source.agent,
+        "home": source.home,
         "imported": source.imported,
         "name": storable(source.name),
         "other_paths": None if source.others is None else json_list(source.others),
@@ -123,10 +131,15 @@ def _store_source(database: sqlite3.Connection, reading: SourceReading) -> int:
         "modified": source.modified,
         "stamp": source.stamp,
         "read_error": reading.damage,
+        # No lock is tried in another home: nobody can tell whether a program on its machine has the log open.
+        "closed_stamp": source.stamp if source.home else None,
         **_times(batch.beginning),
         "in_flight_until": max(filter(None, (in_flight_until(total.total) for total in batch.totals)), default=None),
     }
-    query = upsert("sources", columns, "key", {name: name for name in ("path", "agent", "name")})
+    unchanged = {name: name for name in ("path", "agent", "home", "name")}
+    query = upsert(
+        "sources", columns, "key", unchanged | {"closed_stamp": "coalesce(excluded.closed_stamp, closed_stamp)"}
+    )
     number: int = database.execute(f"{query} RETURNING id", columns).fetchone()[0]
     position = msgspec.json.encode(batch.position) if batch.position else None
     database.execute(
@@ -337,15 +350,17 @@ def _sources(
 ) -> Iterable[tuple[str, _Source]]:
     rows = database.execute(
         f"""
-        SELECT session, key, agent, imported, {_PARENT}, witnesses, size, modified, stamp, responses, totals,
-            first_write, responses_before_own_line
+        SELECT session, home, key, agent, imported, {_PARENT}, witnesses, size, modified, stamp, responses,
+            totals, first_write, responses_before_own_line
         FROM sources own JOIN source_responses ON source = own.id
         WHERE session IN (SELECT value FROM json_each(?)) AND read_error IS NOT ? ORDER BY key
         """,
         (json_list(names), REMOVED),
     )
-    for session, key, agent, imported, parent, witnesses, size, modified, stamp, data, totals, *times in rows:
+    for session, home, key, agent, imported, parent, witnesses, size, modified, stamp, data, totals, *times in rows:
         responses = fresh.get(key) or _Responses(decode_responses(data), decode_totals(totals))
+        if home:
+            responses = responses.in_home(home)
         beginning = beginning_of(None, *times)
         is_imported = imported is not None
         yield session, _Source(agent, is_imported, parent, witnesses, size, modified, stamp, responses, beginning)
@@ -388,7 +403,7 @@ def _row_ids(
 
 
 COLUMNS = {
-    "ledger_places": ("session", "project", "agent", "thread"),
+    "ledger_places": ("session", "project", "agent", "thread", "home"),
     "model_tiers": ("vendor", "model", "tier"),
 }
 

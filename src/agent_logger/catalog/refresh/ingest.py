@@ -17,6 +17,7 @@ from agent_logger.errors import SourceError
 from agent_logger.files.follow import Position
 from agent_logger.files.sources import Source
 from agent_logger.files.stored_text import storable
+from agent_logger.home.homes import RemovedSessions
 
 FIRST_READ, MOST_READ = 256, 4096  # sources that are stored at once
 MOST_RESPONSES = 20_000  # responses of these sources
@@ -29,7 +30,7 @@ def ingest(
     database: sqlite3.Connection,
     changed: Sequence[Source],
     stored: Container[str],
-    removed: frozenset[str],
+    removed: RemovedSessions,
     progress: Progress | None,
 ) -> int:
     """Read what has changed and store it. `stored`: keys of sources that the catalog has. Returns the number of
@@ -60,9 +61,9 @@ def _read(source: Source, before: ResponseBatch | None) -> SourceReading:
         return SourceReading(source, nothing, str(error))
 
 
-def _drop_removed(removed: frozenset[str], reading: SourceReading) -> SourceReading:
+def _drop_removed(removed: RemovedSessions, reading: SourceReading) -> SourceReading:
     """Replace the reading of a log by an empty one if the log turns out to be of a session that was removed."""
-    if reading.batch.session not in removed:
+    if not removed.has(reading.source.home, reading.batch.session):
         return reading
     return SourceReading(reading.source, ResponseBatch(reading.batch.session, None, 0, []), REMOVED)
 

@@ -6,7 +6,6 @@ What is unchanged by its stamp is not opened; what has grown is read incremental
 import sqlite3
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from agent_logger.catalog.database import json_list, transaction
@@ -16,7 +15,7 @@ from agent_logger.catalog.refresh.changes import REMOVED, Progress, changes, cou
 from agent_logger.files import foreign
 from agent_logger.files.sources import Source, StampCache
 from agent_logger.files.stored_text import hashed, restored, storable
-from agent_logger.home.facts import tombstones
+from agent_logger.home.homes import Homes, RemovedSessions
 from agent_logger.model.prices import price_date
 
 
@@ -31,10 +30,10 @@ class RefreshReport(NamedTuple):
     unsealed_since: float  # the earliest time that an unsealed part of a log was last written to
 
 
-def refresh(database: sqlite3.Connection, home: Path, progress: Progress | None = None) -> RefreshReport:
+def refresh(database: sqlite3.Connection, homes: Homes, progress: Progress | None = None) -> RefreshReport:
     """Take in what has changed. What was removed does not come back, whichever witness still has it."""
     before = (foreign.work.files, foreign.work.bytes)
-    scan = _Scan(database, home)
+    scan = _Scan(database, homes)
     written = _store_known_changes(database, scan)
     if scan.changed:
         from agent_logger.catalog.refresh.ingest import ingest  # the readers are not needed before
@@ -56,15 +55,17 @@ def refresh(database: sqlite3.Connection, home: Path, progress: Progress | None 
 class _Scan:
     """The sources that exist, compared with what is known of them."""
 
-    def __init__(self, database: sqlite3.Connection, home: Path) -> None:
-        self.removed = frozenset(tombstones(home))
+    def __init__(self, database: sqlite3.Connection, homes: Homes) -> None:
+        self.removed = RemovedSessions(homes)
         self.changes = changes(database)  # changes before we looked
         self.folder_hashes = _load_folder_hashes(database, self.removed)
         rows = database.execute("SELECT path, stamp, value FROM stamp_cache")
         stamps = {path: (stamp, values) for path, stamp, values in rows}
         self.cache = StampCache(stamps, self.folder_hashes)
         there = {
-            storable(source.key): source for source in find_sources(home, self.cache) if source.name not in self.removed
+            storable(source.key): source
+            for source in find_sources(homes, self.cache)
+            if not self.removed.has(source.home, source.name)
         }
         self.stored = state_by_key = _source_states(database, self.cache.unchanged)
         changed = [source for key, source in there.items() if _is_changed(source, state_by_key.get(key), self.removed)]
@@ -133,12 +134,12 @@ def _is_only_sealed(source: Source, before: _SourceState | None) -> bool:
     )
 
 
-def _is_changed(source: Source, before: _SourceState | None, removed: frozenset[str]) -> bool:
+def _is_changed(source: Source, before: _SourceState | None, removed: RemovedSessions) -> bool:
     """Whether a source must be read. What could not be read may be readable now; what was removed since must be
     forgotten."""
     if before is None or (before.stamp != source.stamp and not _is_only_sealed(source, before)):
         return True
-    return before.damage != REMOVED if before.session in removed else before.damage is not None
+    return before.damage != REMOVED if removed.has(source.home, before.session) else before.damage is not None
 
 
 def _update_prices(database: sqlite3.Connection) -> None:
@@ -168,7 +169,7 @@ def _count_overdue(database: sqlite3.Connection) -> None:
 # ---------------------------------------------------------------- folders that look as they did
 
 
-def _load_folder_hashes(database: sqlite3.Connection, removed: frozenset[str]) -> dict[str, str]:
+def _load_folder_hashes(database: sqlite3.Connection, removed: RemovedSessions) -> dict[str, str]:
     """Return the folder hashes; none after a session was removed: all that shows it must be found."""
     row = database.execute("SELECT value FROM properties WHERE name = 'tombstones'").fetchone()
     if (row[0] if row else "") != _hash_names(removed):
@@ -176,8 +177,9 @@ def _load_folder_hashes(database: sqlite3.Connection, removed: frozenset[str]) -
     return {restored(path): value for path, value in database.execute("SELECT path, hash FROM folder_hashes")}
 
 
-def _hash_names(removed: frozenset[str]) -> str:
-    return str(hashed("/".join(sorted(removed)))) if removed else ""
+def _hash_names(removed: RemovedSessions) -> str:
+    names = "/".join(removed.names)
+    return str(hashed(names)) if names else ""
 
 
 def _store_folder_hashes(database: sqlite3.Connection, scan: _Scan, written: int) -> None:

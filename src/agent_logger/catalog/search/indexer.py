@@ -34,23 +34,25 @@ class IndexShare(msgspec.Struct, frozen=True):
 decode_share = msgspec.json.Decoder(IndexShare).decode
 
 
-def _main(home: Path) -> None:
+def _main(folder: Path) -> None:
     os.nice(19)
     share = decode_share(sys.stdin.buffer.read())
     with (
-        closing(open_database(home / "catalog.db", CATALOG)) as catalog,
-        closing(open_database(home / "catalog-text.db", TEXT_INDEX)) as texts,
+        closing(open_database(folder / "catalog.db", CATALOG)) as catalog,
+        closing(open_database(folder / "catalog-text.db", TEXT_INDEX)) as texts,
     ):
         queries.prepare(catalog)
         for database in (catalog, texts):
             database.execute(f"PRAGMA busy_timeout = {WAIT_MS}")
         with databases_kept_open():
-            for done in index_share(home, catalog, texts, share):
+            for done in index_share(folder, catalog, texts, share):
                 # This fails once nobody reads it: the process that started this one has ended.
                 os.write(sys.stdout.fileno(), b"%d\n" % done)
 
 
-def index_share(home: Path, catalog: sqlite3.Connection, texts: sqlite3.Connection, share: IndexShare) -> Iterator[int]:
+def index_share(
+    folder: Path, catalog: sqlite3.Connection, texts: sqlite3.Connection, share: IndexShare
+) -> Iterator[int]:
     """Index the share. Yields the bytes of files that were read since the last time."""
     builder = ShardBuilder(texts)
     read: list[ReadDetails] = []
@@ -61,9 +63,9 @@ def index_share(home: Path, catalog: sqlite3.Connection, texts: sqlite3.Connecti
             if sum(details.of.size for details in read) >= STORED_BYTES:
                 yield _store(catalog, read)
         if builder.text_bytes >= share.shard_text_bytes:
-            builder.publish(home)
+            builder.publish(folder)
     yield _store(catalog, read)
-    builder.publish(home)
+    builder.publish(folder)
 
 
 def _read(catalog: sqlite3.Connection, source: OutdatedSession, read: list[ReadDetails]) -> IndexedSession:

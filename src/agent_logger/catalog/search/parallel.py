@@ -28,10 +28,10 @@ Family = list[OutdatedSession]
 
 
 def index_new_sessions(
-    home: Path, catalog: sqlite3.Connection, texts: sqlite3.Connection, progress: Progress | None = None
+    folder: Path, catalog: sqlite3.Connection, texts: sqlite3.Connection, progress: Progress | None = None
 ) -> None:
     """Index sessions that the index has nothing of, if they are worth more than one process. Reads their details, and
-    counts damaged lines, too."""
+    counts damaged lines, too. `folder`: that of the catalog."""
     if not (is_file(catalog) and is_file(texts)):
         return
     families = _new_families(catalog, texts)
@@ -39,7 +39,7 @@ def index_new_sessions(
     shares = _divide(families, min(platform.usable_cores(), MOST_INDEXERS, total // SHARE_BYTES))
     if len(shares) < 2:
         return
-    with closing(_run_indexers(home, shares)) as parts:
+    with closing(_run_indexers(folder, shares)) as parts:
         for part in parts:
             done += part
             if progress:
@@ -72,14 +72,14 @@ def _divide(families: list[Family], count: int) -> list[list[Family]]:
     return [share for share in shares if share]
 
 
-def _run_indexers(home: Path, shares: list[list[Family]]) -> Generator[int, None, None]:
+def _run_indexers(folder: Path, shares: list[list[Family]]) -> Generator[int, None, None]:
     """Run a process for each share, until all have ended. Yields bytes of files that one has read."""
     indexers: list[subprocess.Popen[bytes]] = []
     reading, writing = os.pipe()
     try:
         with open(reading, "rb") as done:
             try:
-                indexers.extend(_start_indexer(home, writing) for _ in shares)
+                indexers.extend(_start_indexer(folder, writing) for _ in shares)
             finally:
                 os.close(writing)
             for indexer, share in zip(indexers, shares, strict=True):
@@ -92,14 +92,14 @@ def _run_indexers(home: Path, shares: list[list[Family]]) -> Generator[int, None
             indexer.wait()
 
 
-def _start_indexer(home: Path, output: int) -> subprocess.Popen[bytes]:
-    command = platform.module_command("agent_logger.catalog.search.indexer", str(home))
+def _start_indexer(folder: Path, output: int) -> subprocess.Popen[bytes]:
+    command = platform.module_command("agent_logger.catalog.search.indexer", str(folder))
     return subprocess.Popen(
         command,
         stdin=subprocess.PIPE,
         stdout=output,
         stderr=subprocess.DEVNULL,
-        cwd=home,
+        cwd=folder,
         start_new_session=True,  # Ctrl-C ends this process, which ends them
     )
 

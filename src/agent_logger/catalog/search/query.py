@@ -1,7 +1,8 @@
 """What a person types to search, and the query that the index gets for it.
 
 Words must all be there; `"in quotes"` one after the other, to the end if the quote is not closed; `begin*` as
-beginnings. `tool:Bash`, `file:login.py`, `project:`, `agent:`, `label:`, `is:error` and `is:pinned` say where.
+beginnings. `tool:Bash`, `file:login.py`, `project:`, `agent:`, `machine:`, `label:`, `is:error` and `is:pinned`
+say where.
 Everything else is a word, whatever it would mean to a database.
 """
 
@@ -18,6 +19,7 @@ EXAMPLES = {
     "file": "login.py",
     "project": "shop",
     "agent": AGENTS[0].name,
+    "machine": "laptop",
     "label": "todo",
     "is": "error",
 }
@@ -34,6 +36,7 @@ class Query:
     words: list[str] = field(default_factory=list)  # regular expressions of the words to mark in a snippet
     project: str | None = None
     agent: str | None = None
+    machine: str | None = None
     label: str | None = None
     pinned: bool = False
     error: bool = False
@@ -72,12 +75,14 @@ def _lacking(name: str) -> ValueError:
 
 def _take(query: Query, name: str | None, text: str, star: bool) -> None:
     words = _WORD.findall(space_words(text))
-    if name and not (words or (text and name in ("project", "agent", "label"))):
+    if name and not (words or (text and name in ("project", "agent", "machine", "label"))):
         raise _lacking(name)
     if name == "project":
         query.project = text
     elif name == "agent":
         query.agent = canonical_name(text)
+    elif name == "machine":
+        query.machine = text
     elif name == "label":
         query.label = text
     elif name == "is" and text == "pinned":

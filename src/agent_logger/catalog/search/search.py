@@ -32,6 +32,7 @@ from agent_logger.catalog.search.mark_hits import mark_hits
 from agent_logger.catalog.search.texts import INPUT, NO_TURN, TEXT, THINKING, TOOL, Text, texts_of
 from agent_logger.catalog.summary import Hit
 from agent_logger.files.stored_text import storable
+from agent_logger.home.homes import Homes
 from agent_logger.home.marks import Marks, marked_sessions
 
 MOST_ROUNDS = 10  # as long as other processes find more to read
@@ -185,16 +186,17 @@ class _Batch:
 
 
 class Searched(NamedTuple):
-    """What is searched: the catalog, its index, and what people say of sessions."""
+    """What is searched: the catalog, its index, what people say of sessions, and the homes that have them."""
 
     catalog: sqlite3.Connection
     texts: sqlite3.Connection
     marks: Mapping[str, Marks]
+    homes: Homes
 
 
 def search(searched: Searched, search_query: query.Query, limit: int) -> list[Hit]:
     """Search, the best hit first: by the words, and of equals the newer one. Notes and labels come before all."""
-    marks = list(mark_hits(searched.catalog, searched.marks, search_query))
+    marks = list(mark_hits(searched.catalog, _marks_within(searched, search_query), search_query))
     words = [re.compile(word, re.IGNORECASE) for word in search_query.words]
     hits = _index_hits(searched, search_query, limit)
     return list(islice(chain(marks, _hits(searched, hits, words)), limit))
@@ -203,7 +205,7 @@ def search(searched: Searched, search_query: query.Query, limit: int) -> list[Hi
 def count_hits(searched: Searched, search_query: query.Query) -> int:
     """Count the hits, up to `MOST_COUNTED` of them."""
     hits = _index_hits(searched, search_query, MOST_COUNTED)
-    marks = mark_hits(searched.catalog, searched.marks, search_query)
+    marks = mark_hits(searched.catalog, _marks_within(searched, search_query), search_query)
     merged = _merge_copies(hits, _sessions(searched.catalog, hits))
     return sum(1 for _ in islice(chain(marks, merged), MOST_COUNTED))
 
@@ -225,10 +227,26 @@ def _sessions_within(searched: Searched, search_query: query.Query) -> str | Non
             (storable(search_query.project or "").lower(), storable(search_query.agent or "").lower()),
         )
         names = {name for (name,) in rows}
+    if search_query.machine is not None:
+        of_machine = set(_sessions_of_machine(searched, search_query.machine))
+        names = of_machine if names is None else names & of_machine
     if search_query.label is not None or search_query.pinned:
         marked = set(marked_sessions(searched.marks, label=search_query.label, pinned=search_query.pinned))
         names = marked if names is None else names & marked
     return None if names is None else json_list(names)
+
+
+def _marks_within(searched: Searched, search_query: query.Query) -> Mapping[str, Marks]:
+    if search_query.machine is None:
+        return searched.marks
+    names = set(_sessions_of_machine(searched, search_query.machine))
+    return {session: marks for session, marks in searched.marks.items() if session in names}
+
+
+def _sessions_of_machine(searched: Searched, machine: str) -> Iterator[str]:
+    home = searched.homes.key_of(machine)
+    rows = searched.catalog.execute("SELECT DISTINCT session FROM sources WHERE home IS ?", (home,))
+    return (name for (name,) in rows)
 
 
 def _hits(searched: Searched, hits: Sequence[IndexHit], words: Sequence[re.Pattern[str]]) -> Iterator[Hit]:

@@ -90,13 +90,14 @@ class ShardBuilder:
         self._rows += len(self._batch)
         self._batch, self._batch_rows, self._batch_bytes = [], [], 0
 
-    def publish(self, home: Path) -> None:
+    def publish(self, folder: Path) -> None:
         """Copy the shard into the index, and begin the next. Nothing is copied if one of its sessions was removed
-        meanwhile: its words must not come back."""
+        meanwhile: its words must not come back. `folder`: that of the catalog, which for the own home is the home; the
+        catalogs of several homes are deleted when a session is removed."""
         self._add_batch()
         self._database.execute("COMMIT")
         with transaction(self._database):
-            if tombstones(home).keys().isdisjoint(self._sessions):
+            if tombstones(folder).keys().isdisjoint(self._sessions):
                 self._copy()
         self._database.executescript(
             "DROP TABLE temp.new_words; DROP TABLE temp.new_texts; DROP TABLE temp.new_sessions;"

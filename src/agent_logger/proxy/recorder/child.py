@@ -17,6 +17,7 @@ from agent_logger import platform
 from agent_logger.clock import CLOCK
 from agent_logger.home import layout
 from agent_logger.home.facts import register_log_folder
+from agent_logger.home.machine import note_machine
 from agent_logger.proxy.call_lines import CallLines
 from agent_logger.proxy.recorder import checkpoint
 from agent_logger.proxy.recorder.calls.recorded_body import RecorderContext
@@ -136,6 +137,7 @@ class RecorderChild:
         )
         gc.freeze()  # objects that exist now stay; calls are freed without the collector
         gc.set_threshold(50_000, 20, 50)
+        note_machine(self.home)
         register_log_folder(self.home, self.log_dir)
 
     def _position(self, boot: str) -> tuple[CheckpointPosition, UncertainRecords | None, bool]:

@@ -79,7 +79,7 @@ async def home(request: Request) -> Response:
         most_expensive=most_expensive,
         catalog_version=version,
         ranges=RANGES,
-        breakdowns=BREAKDOWNS,
+        breakdowns=[choice for choice in BREAKDOWNS if choice != "machine" or site.several_machines],
         data_url=f"/api/v1/usage?by=day&since={costs.since}",
     )
 
