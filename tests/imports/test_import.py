@@ -155,3 +155,21 @@ def test_list_and_json_tell_where_imports_came_from(home: Path, tmp_path: Path) 
     told: Any = json.loads(run_command(["import", "--list", "--json"], {"HOME": str(home)}).stdout)
     assert [(each["machine"], each["path"]) for each in told] == [("build7", str(file))]
     assert "imported from build7 (bundle x.tar.zst)" in run_command(["show", ID], {"HOME": str(home)}).stdout
+
+
+def test_what_another_home_imported_is_read_with_it(home: Path, tmp_path: Path) -> None:
+    other = tmp_path / "laptop" / ".agent-logger"
+    run_import(other, bundle(tmp_path, OTHER, line(3, OTHER)))
+    transcript(home, ID, line(1))
+    with Catalog.open(homes=[ours(home), other]) as catalog:
+        assert {summary.id: len(summary.imported) for summary in catalog.sessions()} == {ID: 0, OTHER: 1}
+        session = catalog.read(OTHER)
+    assert session and [origin.machine for origin in session.imported] == ["build7"]
+
+
+def test_an_imported_home_has_the_machine_that_it_names(home: Path, tmp_path: Path) -> None:
+    other = tmp_path / "x" / ".agent-logger"
+    run_import(other, bundle(tmp_path, OTHER, line(3, OTHER)))
+    write(other / "machine.json", b'{"machine": "laptop", "v": 1}')
+    result = run_import(ours(home), other)
+    assert (result.machine, responses()) == ("laptop", {OTHER: 1})

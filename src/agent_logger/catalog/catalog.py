@@ -301,8 +301,11 @@ class Catalog:
         """Return the imports that a session is from."""
         from agent_logger.archive.imported import origin_of
 
-        names = dict.fromkeys(source.imported for source in self.sources(session_id) if source.imported)
-        return [origin for name in names if (origin := origin_of(self.home, name))]
+        imports = dict.fromkeys(
+            (source.home, source.imported) for source in self.sources(session_id) if source.imported
+        )
+        origins = (origin_of(self.homes.folders[home], name) for home, name in imports)
+        return [origin for origin in origins if origin]
 
     def damaged_files(self, *session_ids: str) -> dict[str, dict[Path, int]]:
         """Return how many damaged lines are in which file, for each of these sessions that has any; `verify` shows

@@ -4,7 +4,6 @@ A `.tar.zst` of a folder with `session.json` and the files, in the layout of `ar
 every file. Bundles are joined by writing one after the other.
 """
 
-import platform as system
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from typing import IO
@@ -18,6 +17,7 @@ from agent_logger.errors import SourceError
 from agent_logger.exports.base import ExportContext, ExportedSession, ExportPiece
 from agent_logger.files.sources import Source
 from agent_logger.home.layout import safe_name
+from agent_logger.home.machine import host_name
 from agent_logger.model.redaction.redactor import hidden, hidden_bytes
 from agent_logger.protocols.lines import lines_in
 from agent_logger.protocols.tar import header, padding
@@ -43,7 +43,7 @@ def pieces(session: ExportedSession, context: ExportContext) -> Iterator[ExportP
         BundledSession(
             session=name,
             agent=session.agent,
-            machine=system.node(),
+            machine=host_name(),
             logs=tuple(sorted(logs)),
             agent_logger=__version__,
         )

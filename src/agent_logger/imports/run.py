@@ -21,15 +21,16 @@ from agent_logger.archive.imported import ORIGIN, BundledSession, imports_path, 
 from agent_logger.archive.witness_files import WitnessFile, root_of, witness_files
 from agent_logger.catalog.discovery.below_folder import sessions_below, sessions_in_file
 from agent_logger.clock import CLOCK
-from agent_logger.errors import SourceError, StoreError
+from agent_logger.errors import ConfigError, SourceError, StoreError
 from agent_logger.files.sources import Source, StampCache
+from agent_logger.home.machine import origin_of as home_origin
+from agent_logger.home.machine import usable_name
 from agent_logger.imports.bundles import MOST_BYTES, MOST_FILES, SUFFIX, Advance, RefusedError, is_bundle, unpack
 from agent_logger.imports.homes import home_at, home_files
 from agent_logger.model.origin import ImportOrigin
 from agent_logger.model.plurals import pluralize
 
 UNIT = "home"  # of an import that is no bundle
-LONGEST_MACHINE = 64  # characters
 MOST_STEM = 40  # characters of a file's name that are in the name of its import
 MAKING_SECONDS = 86_400.0  # after which no process is making that import any more
 _ODD = re.compile(r"[^A-Za-z0-9_-]+")
@@ -111,7 +112,7 @@ def _written(home: Path, path: Path, folder: Path, advance: Advance) -> _Content
     if home_at(path):
         if path.resolve() == home.resolve():
             raise SourceError(f"{path}: this is the home that is in use; nothing is imported into itself")
-        return _Contents("home", None, _copied(path, home_files(path), folder, advance))
+        return _Contents("home", _machine_of_home(path), _copied(path, home_files(path), folder, advance))
     if path.is_file() and is_bundle(path):
         heads, digest = unpack(path, folder, advance)
         return _Contents("bundle", _machine_of(heads), digest)
@@ -124,8 +125,15 @@ def _written(home: Path, path: Path, folder: Path, advance: Advance) -> _Content
 def _machine_of(heads: Iterable[BundledSession]) -> str | None:
     """Return the machine that all sessions of a bundle name, if it can be the name of one."""
     machines = {head.machine or "" for head in heads}
-    name = machines.pop() if len(machines) == 1 else ""
-    return name if name.isprintable() and 0 < len(name) <= LONGEST_MACHINE else None
+    return usable_name(machines.pop()) if len(machines) == 1 else None
+
+
+def _machine_of_home(home: Path) -> str | None:
+    """Return the machine that a home says it is from. Raises `SourceError` for a home of a newer version."""
+    try:
+        return home_origin(home).machine
+    except ConfigError as error:
+        raise SourceError(str(error)) from error
 
 
 def _files_of(sources: Iterable[Source]) -> Iterator[WitnessFile]:
