@@ -48,17 +48,16 @@ class StoredHistory:
             if entry.kind == "model_change":
                 self._model_since = entry.started
         prompts = list(_by_prompt(entries))
-        for number, entries in enumerate(prompts):
-            self._take_prompt(entries, self._messages_after(number, prompts))
+        for number, prompt in enumerate(prompts):
+            self._take_prompt(prompt, self._messages_after(number, prompts))
         self._settle_latest()
         self._take_summaries()
 
     def _messages_after(self, number: int, prompts: list[list[VibeEntry]]) -> list[VibeMessage]:
-        """Return what the model got after a prompt; nothing if a later compaction replaced it."""
+        """Return what the model got after a prompt; nothing if a later compaction replaced it. The prompts that the
+        model still gets are the last ones."""
         from_end = len(prompts) - number
-        if from_end > len(self._stored.prompts) or any(
-            entry.is_compaction for prompt in prompts[number + 1 :] for entry in prompt
-        ):
+        if from_end > len(self._stored.prompts):
             return []
         text, messages = self._stored.prompts[-from_end]
         return messages if text == base.joined_text(prompts[number][0].content) else []
