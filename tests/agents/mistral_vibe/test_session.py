@@ -118,7 +118,8 @@ def test_turns_are_the_responses_that_ended_with_the_ids_of_their_tool_calls(sce
     complete = recording(scenario).of({"main", "subagent"})
     sessions = [session for session, _, _ in billed(scenario / "home").values()]
     turns = [turn for session in sessions for turn in session.turns if turn.thread != SIDE and not turn.error]
-    cut = 1 if scenario == VERSION_2 / "failures" else 0  # version 2 keeps what came of a cut answer, unmarked
+    # What came of a cut answer: version 2 does not mark it.
+    cut = 1 if scenario in (VERSION_2 / "failures", VERSION_3 / "interrupted") else 0
     assert len(turns) == len(complete) + cut
     manifest = json.loads((scenario / "manifest.json").read_bytes())
     called = {call["id"] for response in manifest["responses"] for call in response.get("tool_calls", ())}
@@ -223,6 +224,15 @@ def test_the_work_before_a_kill_is_read_from_the_journal() -> None:
     [usage] = [model.usage for total in session.totals for model in total.models]
     assert session.turns[0].usage == usage
     assert [exchange.end_reason for exchange in only(killed / "home").exchanges] == ["input", "result"]
+
+
+def test_an_interrupted_answer_is_kept_as_far_as_it_came() -> None:
+    session = only(VERSION_3 / "interrupted/home")
+    assert [exchange.end_reason for exchange in session.exchanges] == ["cut", "result"]
+    _, cut, _ = session.turns
+    assert [block.text for block in cut.blocks] == ["A long answer that stalls before its end comes"]
+    assert not cut.complete
+    assert not cut.is_billed
 
 
 # ---------------------------------------------------------------- damage and change

@@ -83,6 +83,8 @@ class StoredHistory:
         if after:
             self._take_messages(messages, [entry for entry in after if not entry.is_discarded])
             self._take_shown([entry for entry in after if entry.is_discarded])
+        if entries[-1].is_discarded:
+            self._conversation.end("cut", None)
 
     def _turn(self, response: VibeResponse | None, at: datetime | None) -> VibeTurn:
         """Begin a turn, with its tokens if they are known."""
@@ -136,7 +138,7 @@ class StoredHistory:
         for message in messages:
             if message.role == "assistant":
                 blocks = list(spoken_in(message.content))
-                entry = times.of_text("".join(block.text for block in blocks if block.kind == "text"))
+                entry = times.of_text("\n".join(block.text for block in blocks if block.kind == "text"))
                 response = self._stored.responses.get(entry.action or "") if entry else None
                 uses = [block for block in blocks if block.kind == "tool_use"]
                 response = response or next((self._by_call[use.id] for use in uses if use.id in self._by_call), None)
