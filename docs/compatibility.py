@@ -176,6 +176,17 @@ def _openhands(folder: Path) -> Iterator[str]:
         yield " ".join(filter(None, (str(event["kind"]), inner.get("kind"))))
 
 
+def _vibe(folder: Path) -> Iterator[str]:
+    for record in _lines(folder, "*/home/.vibe/logs/session/unified/*/journal/*.jsonl"):
+        yield f"journal {record['type']}"
+    for path in sorted(folder.glob("*/home/.vibe/logs/session/unified/*/chunks/*.json")):
+        for entry in json.loads(path.read_bytes()):
+            if "type" in entry:
+                yield " ".join(filter(None, ("history", str(entry["type"]), entry.get("role") or entry.get("kind"))))
+    for message in _lines(folder, "*/home/.vibe/logs/session/session_*/**/messages.jsonl"):
+        yield f"messages {message['role']}"
+
+
 def _goose(folder: Path) -> Iterator[str]:
     for path in sorted(folder.glob("*/*.sql")):
         with closing(sqlite3.connect(":memory:")) as database:
@@ -233,6 +244,7 @@ _KINDS: dict[str, Callable[[Path], Iterator[str]]] = {
     "goose": _goose,
     "hermes": _hermes,
     "kilo": _opencode,
+    "mistral-vibe": _vibe,
     "openclaw": _openclaw,
     "opencode": _opencode,
     "openhands": _openhands,

@@ -49,7 +49,7 @@ FOREIGN = (
     ),
     *("OPENCODE_", "XAI_", "XDG_"),
     *("AGENT_LOGGER_", "ANTHROPIC_", "CLAUDE", "CODEX_", "GEMINI_", "GOOSE_", "GROK_", "KILO_", "KIMI_", "OPENAI_"),
-    *("LLM_", "OPENCODE_", "OPENHANDS_", "XAI_", "XDG_"),
+    *("LLM_", "OPENCODE_", "OPENHANDS_", "VIBE_", "XAI_", "XDG_"),
 )
 FOREIGN_ENDS = ("_PROXY", "_proxy")
 

@@ -22,6 +22,7 @@ from agent_logger.agents import (
     kilo,
     kimi_code,
     mini_swe_agent,
+    mistral_vibe,
     omp,
     openclaw,
     opencode,
@@ -55,6 +56,7 @@ AGENTS: tuple[Agent, ...] = (
     droid.AGENT,
     hermes.AGENT,
     openhands.AGENT,
+    mistral_vibe.AGENT,
     mini_swe_agent.AGENT,
 )
 

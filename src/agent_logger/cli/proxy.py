@@ -60,6 +60,8 @@ def command(settings: config.Configuration) -> None:
       base_url = "http://127.0.0.1:8080/openai/api.x.ai/v1"
     Droid, a model of your own in ~/.factory/config.json:
       "base_url": "http://127.0.0.1:8080/openai/api.openai.com/v1"
+    Mistral Vibe, a provider in ~/.vibe/config.toml:
+      api_base = "http://127.0.0.1:8080/openai/api.mistral.ai/v1"
     OpenHands, with --override-with-envs:
       LLM_BASE_URL=http://127.0.0.1:8080/openai/api.openai.com/v1
 

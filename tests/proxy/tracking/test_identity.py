@@ -11,7 +11,7 @@ from agent_logger.providers.request_body import read as read_body
 from agent_logger.proxy.tracking.identity import GATEWAYS, GENERIC_HEADERS, agent_of
 from agent_logger.proxy.tracking.tracker import Decision
 from tests.proxy.tracking.captures import new_tracker
-from tests.proxy.tracking.conversation import Recorder, said, user
+from tests.proxy.tracking.conversation import TOOLS, Recorder, said, user
 from tests.proxy.tracking.test_classify import asked, decide
 
 USER = [{"role": "user", "content": "hello"}]
@@ -242,6 +242,20 @@ def test_an_id_with_dashes_is_that_of_the_agents_files() -> None:
     body = {"messages": [system, user("Go")], "prompt_cache_key": "025cd623-fae0-4791-9d94-05746871be61"}
     first = recorder.request("/v1/chat/completions", body, {"user-agent": "OpenAI/Python 2.54.0"})
     assert first.identity.id == "025cd623fae047919d9405746871be61"
+
+
+def test_vibe_is_known_by_its_system_prompt_or_its_user_agent() -> None:
+    prompt = "You help users get complex tasks done. Act directly and proactively. Find relevant skills"
+    httpx = {"user-agent": "python-httpx/0.28.1", "x-affinity": "a"}
+    for headers, system in ((httpx, prompt), ({"user-agent": "Mistral-Vibe/2.26.1", "x-affinity": "a"}, "You are X")):
+        recorder = Recorder()
+        messages = [{"role": "system", "content": system}, user("Go")]
+        call = recorder.request("/v1/chat/completions", {"messages": messages, "tools": TOOLS}, headers)
+        recorder.end(call, message=said("Yes."))
+        titled = [{"role": "system", "content": "You write titles"}, user("user: Go")]
+        title = recorder.request("/v1/chat/completions", {"messages": titled}, headers)
+        assert (call.agent, call.identity.id, call.kind) == ("mistral-vibe", "a", "main")
+        assert (title.session, title.kind) == (call.session, "side")
 
 
 def test_a_sub_agent_without_a_name_is_recognised_by_its_prompt_in_chat_completions() -> None:
