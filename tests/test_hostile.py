@@ -81,6 +81,7 @@ HEADS = {
 SCENARIOS = {
     "claude-code": "claude-cli/2.1.325/subagents",
     "codex": "codex/0.166.0/exec_resume",
+    "continue-cli": "continue-cli/1.5.47/fork",
     "gemini-cli": "gemini-cli/0.61.0/exec_resume",
     "grok-build": "grok-build/1.0.41/waiting",
     "kimi-code": "kimi-code/2.1.0/subagents",
@@ -110,7 +111,7 @@ DOCUMENTS = {
     "opencode": (("message", "data"), ("part", "data")),
 }
 # The files of agents that are documents as a whole.
-DOCUMENT_FILES = ("*.messages.json", "base_state.json", "event-*.json")
+DOCUMENT_FILES = ("*.messages.json", "base_state.json", "event-*.json", ".continue/sessions/*-*.json")
 # The folders of agents that write pi's lines.
 PI_FOLDERS = {"omp": ".omp", "prime-agent": ".prime"}
 

@@ -12,6 +12,7 @@ from agent_logger.agents import (
     claude_code,
     cline,
     codex,
+    continue_cli,
     copilot_cli,
     droid,
     gemini_cli,
@@ -51,6 +52,7 @@ AGENTS: tuple[Agent, ...] = (
     omp.AGENT,
     prime_agent.AGENT,
     openclaw.AGENT,
+    continue_cli.AGENT,  # before Cline, which looks at names in the beginning
     cline.AGENT,
     droid.AGENT,
     hermes.AGENT,
