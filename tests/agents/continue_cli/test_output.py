@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from agent_logger.messages.sdk import SdkBlock, SdkMessage
+from agent_logger.messages.sdk import SdkMessage
 from agent_logger.recording.run.output import RunOutput, agent_printing
 from tests.agents.foreign import DATA
 
@@ -23,9 +23,10 @@ def test_the_answer_is_a_message_and_the_result(printed: str, text: str) -> None
     assert agent_printing(data) == "continue-cli"
     said, end = messages(data)
     assert said.inner and isinstance(said.inner.content, list)
-    [block] = said.inner.content
-    assert isinstance(block, SdkBlock) and isinstance(block.text, msgspec.Raw)
-    assert (block.type, msgspec.json.decode(block.text)) == ("text", text)
+    for block in said.inner.content:
+        assert isinstance(block.text, msgspec.Raw)
+        assert (block.type, msgspec.json.decode(block.text)) == ("text", text)
+    assert len(said.inner.content) == 1
     assert end.result and (end.result.is_error, end.result.result) == (False, text)
 
 
