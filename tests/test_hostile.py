@@ -80,6 +80,7 @@ HEADS = {
 }
 SCENARIOS = {
     "claude-code": "claude-cli/2.1.325/subagents",
+    "aider": "aider/0.86.2/texts",
     "codex": "codex/0.166.0/exec_resume",
     "continue-cli": "continue-cli/1.5.47/fork",
     "gemini-cli": "gemini-cli/0.61.0/exec_resume",
@@ -202,6 +203,9 @@ def home_of(agent: str, folder: Path, change: Callable[[bytes], bytes], document
         path.write_bytes(change(path.read_bytes()))
     for path in (path for name in DOCUMENT_FILES for path in home.rglob(name)):
         path.write_text(json.dumps(document(json.loads(path.read_bytes()))))
+    if agent == "aider":
+        for path in home.rglob(".aider.*.history*"):
+            path.write_bytes(damaged_lines(path.read_bytes()))
     if agent == "mini-swe-agent":
         for path in home.rglob("runs/*.json"):
             trajectory = json.loads(path.read_bytes())

@@ -9,6 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING, cast
 
 from agent_logger.agents import (
+    aider,
     claude_code,
     cline,
     codex,
@@ -58,6 +59,7 @@ AGENTS: tuple[Agent, ...] = (
     hermes.AGENT,
     openhands.AGENT,
     mini_swe_agent.AGENT,
+    aider.AGENT,
 )
 
 _LOG_NAME = re.compile(r"\d{8}([_-])\d{6}\1")  # the form of our own logs' names
