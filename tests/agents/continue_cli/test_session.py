@@ -97,6 +97,7 @@ def test_the_conversation_matches_the_scripted_scenario() -> None:
     assert (session.project, session.title) == ("/home/user/project", "List the files")
     assert session.started and session.started.isoformat() == "2026-11-16T05:07:44.118000+00:00"
     assert [exchange.end_reason for exchange in session.exchanges] == ["result", "result"]
+    assert [exchange.ended for exchange in session.exchanges] == [session.started, session.ended]  # as far as is known
 
 
 def test_a_fork_has_only_what_came_after_it() -> None:

@@ -1,7 +1,8 @@
 """Turns a session of Continue into ours, and into its billed responses.
 
 - The results of tools are beside the answer that called them, with a status.
-- No message has a time. The session was created at a time, and its document was last written at another.
+- No message has a time. The session was created at a time, and its document was last written at another: then the last
+  exchange ended.
 - The session counts what its calls took in all: also those of which no message is kept, because the run was killed, or
   because they made a summary. What that is beyond the messages is reported as a total.
 - A fork repeats the messages of its source, and does not say that it is one. Its total counts its own calls alone, so
@@ -184,6 +185,8 @@ class _Document:
                 conversation.result(base.result(message.tool_call, message.content), self.created)
         for time in (self.created, self.modified):
             conversation.see(time)
+        if conversation.exchanges:
+            conversation.exchanges[-1].see(self.modified)
         return conversation
 
     def totals(self) -> list[ClientTotal]:
