@@ -78,10 +78,14 @@ def lines_of(data: bytes) -> Iterator[JsonEntry | Damage]:
     """Yield the lines as texts, and what is damaged in them: bytes that are no UTF-8, and NULs, as after a crash."""
     offset = 0
     for number, line in enumerate(data.split(b"\n"), 1):
-        text = line.decode("utf-8", "replace")
-        if b"\0" in line or ("\ufffd" in text and "\ufffd".encode() not in line):
+        try:
+            text = line.decode()
+            is_text = "\0" not in text
+        except UnicodeDecodeError:
+            is_text = False
+        if not is_text:
             yield Damage(number, offset, len(line), "a line is not text")
-            text = text.replace("\0", "\ufffd")
+            text = line.decode("utf-8", "replace").replace("\0", "\ufffd")
         yield JsonEntry(number, offset, text.removesuffix("\r"), line)
         offset += len(line) + 1
 

@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 Kind = Literal["start", "prompt", "notice", "answer"]
 
 START = re.compile(r"# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\s*")
+_HEADING = "# aider chat started at "
 _PROMPT, _NOTICE, _END = "#### ", "> ", "  "
 _CONFIRMED = re.compile(r".*\(Y\)es/\(N\)o.*\]: ?\w*")  # what aider answers itself looks like a prompt
 
@@ -56,7 +57,7 @@ class _Reading:
 
     def _kind_of(self, line: str) -> Kind | None:
         """Return the kind of the passage that a line begins, or, of a line of a prompt, continues."""
-        if START.fullmatch(line):
+        if line.startswith(_HEADING) and START.fullmatch(line):
             return "start"
         is_open = bool(self._lines)
         is_ended = line.endswith(_END)

@@ -60,10 +60,6 @@ class HistoryItem(msgspec.Struct, gc=False):
     def is_response(self) -> bool:
         return self.message.role == "assistant" and self.summary is None
 
-    @property
-    def counts(self) -> "ContinueCounts":
-        return _counts(self.message.usage)
-
 
 class SessionHead(msgspec.Struct, gc=False):
     """The document without its history."""
@@ -92,7 +88,10 @@ class ContinueCounts(NamedTuple):
         return self.prompt <= total.prompt and self.output <= total.output
 
     def plus(self, other: "ContinueCounts") -> "ContinueCounts":
-        return ContinueCounts(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+        return ContinueCounts(*map(sum, zip(self, other, strict=True)))
+
+
+NO_TOKENS = ContinueCounts()
 
 
 def session_of(source: SourceFiles) -> Session:
@@ -156,7 +155,9 @@ class _Document:
         self.created = time_of_ms(times.created) or self.modified
         self._total = _total(self.head.usage)
         items = [fitting(HistoryItem, value) for value in values[1:]]
-        self.items = items[_copied(items, self._total) :]
+        counts = [_counts(item.message.usage) for item in items]
+        copied = _copied(items, counts, self._total)
+        self.items, self._counts = items[copied:], counts[copied:]
 
     def responses(self) -> Iterator[tuple[str, HistoryItem]]:
         """Yield the responses, each with a name in this session: they have no ids."""
@@ -193,7 +194,7 @@ class _Document:
         """Return what the session used beyond its messages, as a total of all."""
         if self._total is None:
             return []
-        itemised = _sum(item.counts for item in self.items)
+        itemised = _sum(self._counts)
         left = ContinueCounts(*(max(0, all_of - part) for all_of, part in zip(self._total, itemised, strict=True)))
         if not any(left):
             return []
@@ -225,14 +226,12 @@ class _Document:
         ]
 
 
-def _copied(items: list[HistoryItem], total: ContinueCounts | None) -> int:
+def _copied(items: list[HistoryItem], counts: list[ContinueCounts], total: ContinueCounts | None) -> int:
     """Return how many items were copied from another session. A copy ends before a prompt."""
-    if total is None:
+    if total is None or _sum(counts).fits(total):
         return 0
-    rests = list(accumulate((item.counts for item in reversed(items)), ContinueCounts.plus, initial=ContinueCounts()))
+    rests = list(accumulate(reversed(counts), ContinueCounts.plus, initial=NO_TOKENS))
     rests.reverse()
-    if rests[0].fits(total):
-        return 0
     starts = [at for at, item in enumerate(items) if item.message.role == "user"] + [len(items)]
     exact = (at for at in starts if rests[at][:2] == total[:2])
     return next(exact, None) or next(at for at in starts if rests[at].fits(total))
@@ -289,6 +288,8 @@ def _usage(usage: Json | None) -> Usage | None:
 
 def _counts(usage: Json | None) -> ContinueCounts:
     """Return the tokens of a message as the session adds them up: it does not know OpenAI's name for the cache."""
+    if usage is None:
+        return NO_TOKENS
     counts = TokenCounts(usage)
     details = counts.inner("prompt_tokens_details")
     return ContinueCounts(
@@ -311,8 +312,5 @@ def _total(usage: Json | None) -> ContinueCounts | None:
     return total if counts.usage(0, 0) is not None else None
 
 
-def _sum(counts: Iterator[ContinueCounts]) -> ContinueCounts:
-    result = ContinueCounts()
-    for count in counts:
-        result = result.plus(count)
-    return result
+def _sum(counts: list[ContinueCounts]) -> ContinueCounts:
+    return ContinueCounts(*map(sum, zip(*counts, strict=True))) if counts else NO_TOKENS
