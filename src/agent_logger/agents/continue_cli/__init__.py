@@ -6,7 +6,7 @@ from agent_logger.agents.base import Agent, AgentLocation, ProxySetup, RunSuppor
 
 AGENT = Agent(
     name="continue-cli",
-    aliases=("continue", "cn"),
+    aliases=("continue", "cn", "continue-cn"),
     location=AgentLocation(
         default=(".continue",),
         variable="CONTINUE_GLOBAL_DIR",
