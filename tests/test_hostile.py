@@ -80,7 +80,9 @@ HEADS = {
 }
 SCENARIOS = {
     "claude-code": "claude-cli/2.1.325/subagents",
+    "aider": "aider/0.86.2/texts",
     "codex": "codex/0.166.0/exec_resume",
+    "continue-cli": "continue-cli/1.5.47/fork",
     "gemini-cli": "gemini-cli/0.61.0/exec_resume",
     "grok-build": "grok-build/1.0.41/waiting",
     "kimi-code": "kimi-code/2.1.0/subagents",
@@ -111,7 +113,13 @@ DOCUMENTS = {
     "opencode": (("message", "data"), ("part", "data")),
 }
 # The files of agents that are documents as a whole.
-DOCUMENT_FILES = ("*.messages.json", "base_state.json", "event-*.json", "chunks/*.json")
+DOCUMENT_FILES = (
+    "*.messages.json",
+    "base_state.json",
+    "event-*.json",
+    "chunks/*.json",
+    ".continue/sessions/*-*.json",
+)
 # The folders of agents that write pi's lines.
 PI_FOLDERS = {"omp": ".omp", "prime-agent": ".prime"}
 
@@ -203,6 +211,9 @@ def home_of(agent: str, folder: Path, change: Callable[[bytes], bytes], document
             path.write_bytes(change(data))
     for path in (path for name in DOCUMENT_FILES for path in home.rglob(name)):
         path.write_text(json.dumps(document(json.loads(path.read_bytes()))))
+    if agent == "aider":
+        for path in home.rglob(".aider.*.history*"):
+            path.write_bytes(damaged_lines(path.read_bytes()))
     if agent == "mini-swe-agent":
         for path in home.rglob("runs/*.json"):
             trajectory = json.loads(path.read_bytes())

@@ -507,7 +507,7 @@ TOOL_KINDS: Mapping[ToolKind, frozenset[str]] = {
             "grep_search",
         }
         | {"websearch", "web_search", "google_web_search", "codesearch", "toolsearch"}
-        | {"search_codebase", "search_files", "session_search", "x_search", "memory_search", "chats", "rag"}
+        | {"search", "search_codebase", "search_files", "session_search", "x_search", "memory_search", "chats", "rag"}
     ),
     "fetch": frozenset({"webfetch", "web_fetch", "fetch", "fetchurl", "web_extract"}),
     "agent": frozenset(
