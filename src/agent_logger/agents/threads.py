@@ -27,7 +27,8 @@ def families(threads: Mapping[P, AgentThread]) -> dict[P, list[P]]:
     placed: set[P] = set()
     for path in sorted(threads, key=distance):
         if path not in placed:
-            family_of[path] = [other for other in _below(threads[path].id, started, threads) if other != path]
+            below = _below(threads[path].id, started, threads)
+            family_of[path] = [other for other in below if other != path and other not in family_of]
             placed.update(family_of[path])
     return family_of
 
