@@ -28,7 +28,8 @@ def families(threads: Mapping[P, AgentThread]) -> dict[P, list[P]]:
     for path in sorted(threads, key=distance):
         if path not in placed:
             below = _below(threads[path].id, started, threads)
-            family_of[path] = [other for other in below if other != path and other not in family_of]
+            placed.add(path)
+            family_of[path] = [other for other in below if other not in placed]
             placed.update(family_of[path])
     return family_of
 
