@@ -101,6 +101,18 @@ def test_no_name_of_a_file_stops_the_catalog(home: Path, name: bytes, monkeypatc
     assert {session.agent: session.turns > 0 for session in sessions()} == {"gptme": True, "mini-swe-agent": True}
 
 
+@pytest.mark.parametrize("child", ["a\0b", "\ud800", "../../../x", "x" * 5_000, "/etc/passwd", ""])
+def test_no_name_in_a_file_leads_to_another_file(home: Path, child: str) -> None:
+    """Droid's settings name the sub-agents whose own settings may exist."""
+    [path] = recorded("droid/0.225.2/tools", home).rglob("*.settings.json")
+    (home / "x.settings.json").write_text("{}")
+    document = json.loads(path.read_bytes())
+    document["childInclusiveTokenUsageBySessionId"] = {child: {"inputTokens": 5, "outputTokens": 1}}
+    before = tokens(sessions())
+    path.write_text(json.dumps(document))
+    assert tokens(sessions()) == before + 6
+
+
 # ---------------------------------------------------------------- links
 
 
