@@ -196,6 +196,9 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     sub_agent_ids: re.Pattern[str] | None = None
     # The form of the agent's session ids, where the names of our own logs look alike.
     session_ids: re.Pattern[str] | None = None
+    # Whether the tests have files of the real client. Otherwise the reader follows public descriptions of them, and
+    # every list of agents says `unverified`.
+    is_verified: bool = True
     # Whether the reader has `parent_of`.
     names_parents: bool = False
     # Whether the reader has `billed_of`: the agent's files also count what parts of a session used in all.
