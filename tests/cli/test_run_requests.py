@@ -388,3 +388,17 @@ def test_no_process_has_the_token_of_a_run_that_has_ended(place: Home) -> None:
     with an_api() as api:
         place.run("--", "asks", "1", ANTHROPIC_BASE_URL=api.url)
     assert process_with("alr_" + "x" * 32) is None
+
+
+def test_calls_that_are_not_understood_are_named_at_the_end_and_by_show(place: Home) -> None:
+    body = '{"result": "hi"}'
+    odd = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n{body}"
+    place.agent("asks", "try: ask()\nexcept KeyError: print('odd')")
+    with FakeAPI(answers({"raw": odd})) as api:
+        done = place.run("--", "asks", ANTHROPIC_BASE_URL=api.url)
+    assert done.stdout == "odd\n"
+    text = "agent-logger: 1 call to models not understood, kept as bytes, tokens not counted: /v1/messages"
+    assert text in done.stderr.splitlines()
+    show = [sys.executable, "-m", "agent_logger", "show", "7b320356"]
+    shown = subprocess.run(show, env=place.env, capture_output=True, text=True, timeout=100, check=True).stdout
+    assert "not understood: 1 call to models, kept as bytes, tokens not counted" in " ".join(shown.split())

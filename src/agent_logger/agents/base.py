@@ -82,6 +82,8 @@ class WireIdentity(msgspec.Struct, frozen=True, kw_only=True):
     has_dashes_on_wire: bool = False
     # The header with the id of the sub-agent that makes the call; it may repeat the session's id.
     agent_header: str | None = None
+    # The header that only sub-agents send, where the main agent has an id in `agent_header`, too.
+    parent_header: str | None = None
     # Module with `CALLS`, a `CallShapes`.
     calls: str | None = None
     # The beginning of the prompt that asks for a summary of the conversation.

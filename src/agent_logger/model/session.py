@@ -371,6 +371,7 @@ class Session(Model, frozen=True, kw_only=True, gc=False):
     totals: Sequence[ClientTotal] = ()
     not_itemised: Sequence[NotItemised] = ()
     damaged_lines: int = 0  # lines of its files that could not be read, as the catalog counts them
+    unread_calls: int = 0  # calls to models that the proxy recorded as bytes, and that are not understood
 
     @property
     def turns(self) -> list[Turn]:

@@ -29,6 +29,7 @@ PATTERNS = ["sk-proj-" + "a1B2c3D4" * 6, "ghp_" + "Ab3" * 12, "AKIA" + "Q7" * 8]
 SECRETS = [key.decode() for key in KEYS] + PATTERNS
 NEVER = 1 << 40
 PART_FIELDS = re.compile(rb'"log":"[^"]*","part":"[^"]*",("machine":"[^"]*",)?"writer":{[^}]*},("mac":"[^"]*",)?')
+LOG_NAMES = re.compile(rb"\d{8}-\d{6}-[0-9a-f]{4}")  # which have the time and random digits
 
 
 @dataclass(frozen=True)
@@ -150,9 +151,10 @@ class World:
         return credentials
 
     def lines(self) -> list[bytes]:
-        """The records of the calls, as they are on the disk, without what the first one of a part says of the part."""
+        """The records of the calls, as they are on the disk, without what the first one of a part says of the part, and
+        without the names of logs that a session without a name may be."""
         return sorted(
-            PART_FIELDS.sub(b"", line)
+            LOG_NAMES.sub(b"", PART_FIELDS.sub(b"", line))
             for path in self.log_dir.rglob("*.jsonl")
             for line in path.read_bytes().splitlines(keepends=True)
             if line.startswith((b'{"type":"request"', b'{"type":"response"'))
