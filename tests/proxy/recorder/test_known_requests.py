@@ -201,7 +201,7 @@ def check_records(sent: Sequence[Sent], back_end: str) -> None:
         shutil.rmtree(folder)
 
 
-SETTINGS = settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+SETTINGS = settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 
 
 @pytest.mark.parametrize("back_end", BACK_ENDS)
