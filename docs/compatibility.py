@@ -27,8 +27,11 @@ Tokens are counted per response of the model where the files do so. Response ids
 call on the wire; where there are none, calls are joined by order, text and tokens. `run` records an agent by a base URL
 or by the [forward door](doors.md); where the table names both, the agent's login and settings decide.
 
-| agent | versions | tokens per | response ids | recorded by | resume |
-|---|---|---|---|---|---|
+An agent is `unverified` if no files of its real client are in `tests/data/`: its files are read as its documentation
+and source code describe them. `find` and `doctor` say so, too.
+
+| agent | versions | files | tokens per | response ids | recorded by | resume |
+|---|---|---|---|---|---|---|
 {}
 | agent | version | recorded |
 |---|---|---|
@@ -58,13 +61,21 @@ def _summary(agent: Agent, folders: list[Path]) -> str:
     command = resume_command(agent.name, "ID")
     cells = (
         agent.name,
-        ", ".join(folder.name for folder in folders) or "none recorded",
+        ", ".join(folder.name for folder in folders) if agent.is_verified else "unverified",
+        _places(agent),
         agent.counts_per or "none",
         "the vendor's" if agent.response_ids == "vendor" else "none",
         _doors(agent),
         f"`{' '.join(command)}`" if command else "none",
     )
     return f"| {' | '.join(cells)} |\n"
+
+
+def _places(agent: Agent) -> str:
+    """Return where the agent's sessions are, unless a variable names another folder."""
+    if agent.location is None or agent.location.is_named_by_user:
+        return "in `agent_folders`"
+    return ", ".join(f"`~/{folder}`" for folder in agent.location.default)
 
 
 def _doors(agent: Agent) -> str:
@@ -176,6 +187,17 @@ def _openhands(folder: Path) -> Iterator[str]:
         yield " ".join(filter(None, (str(event["kind"]), inner.get("kind"))))
 
 
+def _vibe(folder: Path) -> Iterator[str]:
+    for record in _lines(folder, "*/home/.vibe/logs/session/unified/*/journal/*.jsonl"):
+        yield f"journal {record['type']}"
+    for path in sorted(folder.glob("*/home/.vibe/logs/session/unified/*/chunks/*.json")):
+        for entry in json.loads(path.read_bytes()):
+            if "type" in entry:
+                yield " ".join(filter(None, ("history", str(entry["type"]), entry.get("role") or entry.get("kind"))))
+    for message in _lines(folder, "*/home/.vibe/logs/session/session_*/**/messages.jsonl"):
+        yield f"messages {message['role']}"
+
+
 def _goose(folder: Path) -> Iterator[str]:
     for path in sorted(folder.glob("*/*.sql")):
         with closing(sqlite3.connect(":memory:")) as database:
@@ -233,6 +255,7 @@ _KINDS: dict[str, Callable[[Path], Iterator[str]]] = {
     "goose": _goose,
     "hermes": _hermes,
     "kilo": _opencode,
+    "mistral-vibe": _vibe,
     "openclaw": _openclaw,
     "opencode": _opencode,
     "openhands": _openhands,

@@ -63,6 +63,11 @@ def find_cline() -> Path | None:
     return _of_npm("cline")
 
 
+def find_cn() -> Path | None:
+    """Continue's command line."""
+    return _of_npm("cn")
+
+
 def find_grok() -> Path | None:
     return _of_npm("grok")
 

@@ -47,17 +47,15 @@ FOREIGN = (
         "KIMI_",
         "OPENAI_",
     ),
-    *("OPENCODE_", "XAI_", "XDG_"),
-    *("AGENT_LOGGER_", "ANTHROPIC_", "CLAUDE", "CODEX_", "GEMINI_", "GOOSE_", "GROK_", "KILO_", "KIMI_", "OPENAI_"),
-    *("LLM_", "OPENCODE_", "OPENHANDS_", "XAI_", "XDG_"),
+    *("LLM_", "OPENCODE_", "OPENHANDS_", "VIBE_", "XAI_", "XDG_"),
 )
 FOREIGN_ENDS = ("_PROXY", "_proxy")
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are cores: tests wait at times, for a client, a browser or a clock."""
-    return (os.cpu_count() or 1) + 1
+    """Two more than there are cores: tests wait half of their time, for a client, a browser or a clock."""
+    return (os.cpu_count() or 1) + 2
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -194,6 +194,22 @@ def test_interrupted_tests_are_not_continued(checkout: Path) -> None:
     assert done.stdout == "ran\n"
 
 
+@pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="no file system in memory")
+@pytest.mark.parametrize(
+    ("spare_gb", "variables", "folder"),
+    [(8, {}, "/dev/shm/"), (7, {}, "none"), (8, {"TMPDIR": "/somewhere"}, "/somewhere")],
+)
+def test_files_of_parallel_tests_are_in_memory_if_it_has_room(
+    checkout: Path, spare_gb: int, variables: dict[str, str], folder: str
+) -> None:
+    install(checkout, f'if [ "$1" = -c ]; then echo {spare_gb}; else echo "${{TMPDIR:-none}}"; fi')
+    (checkout / "tests").mkdir()
+    parallel, alone = dev(checkout, "test", environment=variables).stdout.split()
+    assert parallel.startswith(folder)
+    assert not Path(parallel).exists()
+    assert alone == variables.get("TMPDIR", "none")
+
+
 @pytest.mark.parametrize("failing", ["format --check .", "check .", ""])
 def test_the_check_command_fails_if_any_part_fails(checkout: Path, failing: str) -> None:
     install(checkout, f'[ "$*" != "{failing}" ]')

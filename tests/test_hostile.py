@@ -80,7 +80,9 @@ HEADS = {
 }
 SCENARIOS = {
     "claude-code": "claude-cli/2.1.325/subagents",
+    "aider": "aider/0.86.2/texts",
     "codex": "codex/0.166.0/exec_resume",
+    "continue-cli": "continue-cli/1.5.47/fork",
     "gemini-cli": "gemini-cli/0.61.0/exec_resume",
     "grok-build": "grok-build/1.0.41/waiting",
     "kimi-code": "kimi-code/2.1.0/subagents",
@@ -90,6 +92,7 @@ SCENARIOS = {
     "openclaw": "openclaw/2026.9.6/nested",
     "kilo": "kilo/7.7.9/tree",
     "mini-swe-agent": "mini-swe-agent/2.4.6/format_errors",
+    "mistral-vibe": "mistral-vibe/3.0.2/subagents",
     "opencode": "opencode/1.18.33/agents_fork",
     "copilot-cli": "copilot-cli/1.0.102/nested_agents",
     "omp": "pi/0.87.1",
@@ -110,7 +113,13 @@ DOCUMENTS = {
     "opencode": (("message", "data"), ("part", "data")),
 }
 # The files of agents that are documents as a whole.
-DOCUMENT_FILES = ("*.messages.json", "base_state.json", "event-*.json")
+DOCUMENT_FILES = (
+    "*.messages.json",
+    "base_state.json",
+    "event-*.json",
+    "chunks/*.json",
+    ".continue/sessions/*-*.json",
+)
 # The folders of agents that write pi's lines.
 PI_FOLDERS = {"omp": ".omp", "prime-agent": ".prime"}
 
@@ -198,9 +207,13 @@ def home_of(agent: str, folder: Path, change: Callable[[bytes], bytes], document
         if agent in PI_FOLDERS:
             (home / ".pi").rename(home / PI_FOLDERS[agent])
     for path in home.rglob("*.jsonl"):
-        path.write_bytes(change(path.read_bytes()))
+        if data := path.read_bytes():
+            path.write_bytes(change(data))
     for path in (path for name in DOCUMENT_FILES for path in home.rglob(name)):
         path.write_text(json.dumps(document(json.loads(path.read_bytes()))))
+    if agent == "aider":
+        for path in home.rglob(".aider.*.history*"):
+            path.write_bytes(damaged_lines(path.read_bytes()))
     if agent == "mini-swe-agent":
         for path in home.rglob("runs/*.json"):
             trajectory = json.loads(path.read_bytes())

@@ -4,6 +4,7 @@ import ast
 import html
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -41,28 +42,26 @@ MODULES = [path for path in sorted(SOURCE.rglob("*.py")) if path.relative_to(SOU
 FILTER = re.compile(r"\| (?:pluralize|noun)\(\"([\w ]+)\"(?:, \"([\w ]+)\")?\)")
 
 
-def nouns_in_use() -> set[str]:
-    """The plurals of all nouns that are counted anywhere."""
+@cache
+def nouns_in_use() -> str:
+    """The plurals of all nouns that are counted anywhere, for a regular expression."""
     plurals = {plural or f"{one}s" for path in TEMPLATES for one, plural in FILTER.findall(path.read_text())}
-    for path in MODULES:
-        for node in ast.walk(ast.parse(path.read_text())):
+    for text in (path.read_text() for path in MODULES):
+        for node in ast.walk(ast.parse(text)) if "pluralize(" in text else ():
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "pluralize":
                 words = [word.value for word in node.args[1:] if isinstance(word, ast.Constant)]
                 plurals |= {f"{word}s" for word in words[:1] if isinstance(word, str)}
-    return {plural.rpartition(" ")[2] for plural in plurals}
-
-
-NOUNS = "|".join(sorted(nouns_in_use()))
-FIXED_PLURAL = re.compile(rf"\A\+? (?:\w+ )?(?:{NOUNS})\b")
+    return "|".join(sorted({plural.rpartition(" ")[2] for plural in plurals}))
 
 
 def fixed_plurals(path: Path) -> Iterator[str]:
     """The places of f-strings with a number before a noun that is always plural."""
+    fixed_plural = re.compile(rf"\A\+? (?:\w+ )?(?:{nouns_in_use()})\b")
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.JoinedStr):
             for value, text in zip(node.values, node.values[1:], strict=False):
                 is_counted = isinstance(value, ast.FormattedValue) and is_number(value)
-                if is_counted and isinstance(text, ast.Constant) and FIXED_PLURAL.match(str(text.value)):
+                if is_counted and isinstance(text, ast.Constant) and fixed_plural.match(str(text.value)):
                     yield f"{path.relative_to(SOURCE)}:{node.lineno} {ast.unparse(node)}"
 
 
@@ -80,7 +79,7 @@ def test_no_text_has_a_number_before_a_fixed_plural(path: Path) -> None:
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
 def test_no_template_has_a_number_before_a_fixed_plural(path: Path) -> None:
-    assert re.findall(rf"\}}\}}\+?(?:</\w+>)? ?(?:<\w+>)?(?:\w+ )?(?:{NOUNS})\b", path.read_text()) == []
+    assert re.findall(rf"\}}\}}\+?(?:</\w+>)? ?(?:<\w+>)?(?:\w+ )?(?:{nouns_in_use()})\b", path.read_text()) == []
 
 
 # ---------------------------------------------------------------- what is printed and shown

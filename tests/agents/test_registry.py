@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_logger.agents.registry import agent_called, recognise, resume_command
+from agent_logger.agents.registry import AGENTS, agent_called, recognise, resume_command
 from agent_logger.files.sources import FIRST_BYTES
 from tests.agents.foreign import DATA, source
 
@@ -18,6 +18,13 @@ SUB_AGENTS = {"01a1df72-0827-70a3-9d64-ac108f3cc73f", "01a1df74-2f16-7733-95f5-c
 def agent(path: Path) -> str | None:
     found = recognise(path.as_posix(), path.read_bytes()[:FIRST_BYTES])
     return found.name if found else None
+
+
+def test_an_agent_without_files_of_its_real_client_is_unverified() -> None:
+    folders = {"claude-code": "claude-cli"}
+    readable = [agent for agent in AGENTS if agent.reader]
+    recorded = {agent.name for agent in readable if [*(DATA / folders.get(agent.name, agent.name)).glob("*/*/")]}
+    assert {agent.name for agent in readable if agent.is_verified} == recorded
 
 
 def test_recorded_files_are_recognised_by_agent() -> None:

@@ -1,4 +1,5 @@
-"""The recorded sessions of all agents in one home: each under its own agent, and no token lost or counted twice.
+"""The recorded sessions of all agents in one home: each under its own agent, and no exchange and no token lost or
+counted twice.
 
 Recordings of one agent may have the same files, sessions or response ids: those stand in homes of their own, each with
 recordings of all other agents. An agent that is added to the registry is in here when it has recordings.
@@ -18,6 +19,7 @@ import pytest
 from agent_logger.agents.base import Agent
 from agent_logger.agents.registry import AGENTS
 from agent_logger.catalog.catalog import Catalog
+from agent_logger.model.session import Usage
 from tests.agents.databases.recorded import DATABASES, recorded_database
 from tests.agents.foreign import DATA
 
@@ -81,6 +83,11 @@ class Recording(NamedTuple):
         cut = [counted(call.get("usage")) for call in calls if call.get("complete") is False and call.get("usage")]
         return {sum(some, main) for some in _subsets([*kinds.values(), *cut])}
 
+    def exchanges(self) -> dict[str, int]:
+        """What was asked in each session that the manifest describes."""
+        manifest = json.loads((self.folder / "manifest.json").read_bytes())
+        return {it["id"]: len(it["new_exchanges"]) for it in manifest.get("expected_sessions", ())}
+
 
 def _sums_of_kinds(truth: dict[str, Any]) -> dict[str, Tokens]:
     """The sums by kind of call, which may stand below each session."""
@@ -108,8 +115,7 @@ def _subsets(items: list[Tokens]) -> Iterator[tuple[Tokens, ...]]:
 
 def recordings() -> Iterator[Recording]:
     for agent in AGENTS:
-        # An agent without a folder of its own is read only where the user says.
-        if agent.reader and agent.location and agent.location.default:
+        if agent.reader and agent.location:
             folder = DATA / FOLDERS.get(agent.name, agent.name)
             homes = chain(folder.glob("*/*/home"), folder.glob(f"*/*/{agent.name}.sql"))
             yield from (Recording(agent, folder) for folder in sorted({home.parent for home in homes}))
@@ -124,16 +130,23 @@ class Contents:
     """What a catalog says of a home."""
 
     sessions: Counter[tuple[str | None, str]] = field(default_factory=Counter)  # by agent and id
+    exchanges: Counter[tuple[str | None, str]] = field(default_factory=Counter)  # by agent and id, too
     tokens: dict[str | None, Tokens] = field(default_factory=dict)  # by agent
     response_ids: set[str] = field(default_factory=set)
 
     @classmethod
     def of(cls, home: Path, monkeypatch: pytest.MonkeyPatch) -> Self:
         monkeypatch.setenv("HOME", str(home))
+        # Folders that the user names may be one inside another, and have the files of other agents.
+        monkeypatch.setenv("AGENT_LOGGER_AGENT_FOLDERS", f"{home},{home / 'project'}")
         with Catalog.open(home / ".agent-logger") as catalog:
-            usage = catalog.usage("agent")
+            usage, sessions = catalog.usage("agent"), catalog.sessions()
+            assert sum((it.usage for it in usage.values()), Usage()) == sum((it.usage for it in sessions), Usage())
+            agents_of = {(path, it.agent) for it in sessions for path in it.paths}
+            assert len(agents_of) == len({path for path, _ in agents_of}), "two agents claim a file"
             return cls(
-                Counter((session.agent, session.id) for session in catalog.sessions()),
+                Counter((session.agent, session.id) for session in sessions),
+                Counter({(session.agent, session.id): session.exchanges for session in sessions}),
                 {
                     agent: Tokens(each.usage.context_tokens, each.usage.output_tokens)
                     for agent, each in usage.items()
@@ -144,6 +157,7 @@ class Contents:
 
     def add(self, other: Self) -> None:
         self.sessions += other.sessions
+        self.exchanges += other.exchanges
         for agent, tokens in other.tokens.items():
             self.tokens[agent] = self.tokens.get(agent, Tokens()) + tokens
         self.response_ids |= other.response_ids
@@ -161,6 +175,9 @@ def test_each_session_is_its_own_agents_and_nothing_is_counted_twice(
         assert {agent for agent, _ in contents.sessions} == {recording.agent.name}, recording.name
         got = contents.tokens.get(recording.agent.name, Tokens())
         assert got in recording.possible_sums() or recording.name in DIFFERENT, (recording.name, got)
+        for name, number in recording.exchanges().items():
+            if (of_session := (recording.agent.name, name)) in contents.sessions:  # sub-agents are none
+                assert contents.exchanges[of_session] == number, (recording.name, name)
         claims |= {name for _, name in contents.sessions} | contents.response_ids
         home = next((home for home in homes if claims.isdisjoint(home[1])), None)
         if home is None:
@@ -173,4 +190,5 @@ def test_each_session_is_its_own_agents_and_nothing_is_counted_twice(
     for folder, _, expected in homes:
         together = Contents.of(folder, monkeypatch)
         assert together.sessions == expected.sessions
+        assert +together.exchanges == +expected.exchanges
         assert together.tokens == expected.tokens

@@ -96,7 +96,7 @@ logs = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(logs, st.data())
 def test_removal_never_shortens_a_remaining_session(
     given_logs: list[tuple[int, str | None, bool]], data: st.DataObject

@@ -79,15 +79,18 @@ def test_the_agents_with_sessions_here_are_listed_without_an_id(tmp_path: Path) 
     folder = tmp_path / ".cline/data/sessions/1_a"
     folder.mkdir(parents=True)
     (folder / "1_a.messages.json").write_text("{}")
+    (tmp_path / ".omp/agent").mkdir(parents=True)
     done = run(tmp_path)
     lines = [line.split() for line in done.stdout.splitlines()]
     assert lines == [
         ["agent", "sessions", "tokens", "per", "folder"],
         ["claude-code", "1", "response", str(tmp_path / ".claude")],
+        ["omp", "(unverified)", "0", "response", str(tmp_path / ".omp/agent")],
         ["cline", "1", "response", str(tmp_path / ".cline/data")],
     ]
     agents = json.loads(run(tmp_path, "--json").stdout)
-    assert [(agent["agent"], agent["sessions"], agent["response_ids"]) for agent in agents] == [
-        ("claude-code", 1, "vendor"),
-        ("cline", 1, "client"),
+    assert [(agent["agent"], agent["sessions"], agent["response_ids"], agent["verified"]) for agent in agents] == [
+        ("claude-code", 1, "vendor", True),
+        ("omp", 0, "vendor", False),
+        ("cline", 1, "client", True),
     ]

@@ -64,7 +64,7 @@ class Done:
 def run(home: Path, program: str, *arguments: str) -> Done:
     out, err, memory = (home.parent / name for name in ("stdout", "stderr", "memory"))
     line = [sys.executable, "-B", "-c", program, str(memory), str(home.parent / "opened"), *arguments]
-    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "COLUMNS": "80"}
+    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "COLUMNS": "80", "TMPDIR": tempfile.gettempdir()}
     with out.open("wb") as stdout, err.open("wb") as stderr:
         done = subprocess.run(line, env=environment, cwd=home, stdout=stdout, stderr=stderr, check=False)
     return Done(done.returncode, out.read_bytes(), err.read_bytes(), int(memory.read_text()) << 10)

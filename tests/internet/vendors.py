@@ -3,7 +3,7 @@
 import base64
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -50,25 +50,31 @@ def chatgpt_login() -> dict[str, Any]:
 
 
 _TIER = {"id": "standard-tier", "name": "Gemini Code Assist", "isDefault": True}
-_COPILOT_MODEL = {
-    "id": "gpt-5.4",
-    "name": "GPT-5.4",
-    "object": "model",
-    "vendor": "Azure OpenAI",
-    "version": "gpt-5.4",
-    "preview": False,
-    "model_picker_enabled": True,
-    "policy": {"state": "enabled"},
-    "supported_endpoints": ["/chat/completions"],
-    "capabilities": {
-        "type": "chat",
-        "family": "gpt-5.4",
-        "object": "model_capabilities",
-        "tokenizer": "o200k_base",
-        "limits": {"max_context_window_tokens": 200000, "max_output_tokens": 16000, "max_prompt_tokens": 180000},
-        "supports": {"streaming": True, "tool_calls": True, "parallel_tool_calls": True},
-    },
-}
+
+
+def _copilot_model(endpoints: Sequence[str]) -> Json:
+    """A model that Copilot offers at these endpoints, of which it prefers the first."""
+    is_claude = "/v1/messages" in endpoints
+    name = "claude-sonnet-4.5" if is_claude else "gpt-5.4"
+    return {
+        "id": name,
+        "name": name,
+        "object": "model",
+        "vendor": "Anthropic" if is_claude else "Azure OpenAI",
+        "version": name,
+        "preview": False,
+        "model_picker_enabled": True,
+        "policy": {"state": "enabled"},
+        "supported_endpoints": endpoints,
+        "capabilities": {
+            "type": "chat",
+            "family": name,
+            "object": "model_capabilities",
+            "tokenizer": "o200k_base",
+            "limits": {"max_context_window_tokens": 200000, "max_output_tokens": 16000, "max_prompt_tokens": 180000},
+            "supports": {"streaming": True, "tool_calls": True, "parallel_tool_calls": True},
+        },
+    }
 
 
 class _CodeAssistBody(msgspec.Struct):
@@ -138,9 +144,12 @@ class VendorHosts(FakeAPI):
         },
     }
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
+    def __init__(
+        self, *arguments: Any, copilot_endpoints: Sequence[str] = ("/chat/completions",), **options: Any
+    ) -> None:
         super().__init__(*arguments, **options)
         self.others: list[DemoRequest] = []
+        self._copilot_model = _copilot_model(copilot_endpoints)
 
     async def answer(self, request: DemoRequest, reply: Reply) -> None:
         page = next((page for end, page in self.pages.items() if request.path.endswith(end)), None)
@@ -150,7 +159,7 @@ class VendorHosts(FakeAPI):
         elif host == "api.github.com" and request.path == "/user":
             await self.send_json(reply, 200, {"login": "user", "id": 1})
         elif "githubcopilot" in host and request.path == "/models":
-            await self.send_json(reply, 200, {"data": [_COPILOT_MODEL], "object": "list"})
+            await self.send_json(reply, 200, {"data": [self._copilot_model], "object": "list"})
         else:
             if request.method != "HEAD" and not self._is_scripted(request):
                 self.others.append(request)

@@ -757,6 +757,81 @@ def test_code_assist_responses_are_unwrapped() -> None:
     assert GEMINI.read(sse({"response": told, "traceId": "t"})) == GEMINI.read(sse(told))
 
 
+WRAPPED = {
+    "server-sent events": sse,
+    "an array": lambda *events: json.dumps(events).encode(),
+    "a body": lambda *events: json.dumps(events[-1]).encode(),
+}
+QUOTA: Json = {"error": {"code": 429, "message": "Slow down", "status": "RESOURCE_EXHAUSTED"}}
+
+
+THOUGHT: Json = {"text": "Hm", "thought": True}
+COUNTS = {"promptTokenCount": 90, "cachedContentTokenCount": 60, "thoughtsTokenCount": 7, "candidatesTokenCount": 3}
+
+
+def envelope(*said: Json, **more: Any) -> Json:
+    candidate = {"content": {"role": "model", "parts": said}, "finishReason": "STOP" if more else None}
+    response = {"candidates": [candidate], "modelVersion": "gemini-3", **more}
+    return {"response": response, "traceId": "t1", "consumedCredits": [{"creditAmount": "2"}]}
+
+
+CODE_ASSIST_CHUNKS = (envelope(THOUGHT), envelope({"text": "Yes"}, usageMetadata=COUNTS))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(sse(*CODE_ASSIST_CHUNKS), id="server-sent events"),
+        pytest.param(json.dumps(CODE_ASSIST_CHUNKS).encode(), id="an array"),
+        pytest.param(json.dumps(envelope(THOUGHT, {"text": "Yes"}, usageMetadata=COUNTS)).encode(), id="a body"),
+    ],
+)
+def test_a_code_assist_answer_has_thoughts_cache_and_the_id_beside_it(body: bytes) -> None:
+    answer = GEMINI.read(body)
+    assert answer.message == {"role": "model", "parts": [THOUGHT, {"text": "Yes"}]}
+    assert (answer.model, answer.message_id, answer.stop_reason) == ("gemini-3", "t1", "STOP")
+    assert answer.usage == Usage(input_tokens=30, output_tokens=10, cache_read_tokens=60)
+    assert answer.complete
+
+
+@pytest.mark.parametrize("written", WRAPPED.values(), ids=WRAPPED)
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param({"response": QUOTA}, id="inside"),
+        pytest.param({**QUOTA, "response": {}}, id="beside"),
+        pytest.param(QUOTA, id="without"),
+    ],
+)
+def test_an_error_in_beside_or_without_the_envelope_of_code_assist_is_read(
+    written: Callable[..., bytes], body: Json
+) -> None:
+    answer = GEMINI.read(written(body))
+    assert answer.error == AnswerFailure(type="RESOURCE_EXHAUSTED", message="Slow down")
+    assert answer.message is None
+
+
+@pytest.mark.parametrize("written", WRAPPED.values(), ids=WRAPPED)
+@pytest.mark.parametrize("body", [{"result": {"candidates": []}}, {"response": None}, {"response": {"text": "a"}}])
+def test_nothing_is_understood_of_a_wrong_envelope(written: Callable[..., bytes], body: Json) -> None:
+    answer = GEMINI.read(written(body))
+    assert answer.says_nothing and not answer.complete
+
+
+def test_choices_of_copilot_without_numbers_are_one_answer() -> None:
+    said = {"message": {"role": "assistant", "content": "Look."}, "finish_reason": "tool_calls"}
+    call = {"id": "c1", "type": "function", "function": {"name": "ls", "arguments": "{}"}}
+    called = {"message": {"role": "assistant", "tool_calls": [call]}, "finish_reason": "tool_calls"}
+    usage = {"prompt_tokens": 9, "completion_tokens": 4, "prompt_tokens_details": {"cached_tokens": 5}}
+    details = {"token_details": [{"token_type": "input", "token_count": 9}], "total_nano_aiu": 17}
+    body = {"id": "x", "model": "claude", "choices": [said, called], "usage": usage, "copilot_usage": details}
+    answer = CHAT.read(json.dumps(body).encode())
+    assert answer.message == {"role": "assistant", "content": "Look.", "tool_calls": [call]}
+    assert answer.usage == Usage(input_tokens=4, output_tokens=4, cache_read_tokens=5)
+    numbered = [{**said, "index": 0}, {**called, "index": 1}]
+    assert CHAT.read(json.dumps({**body, "choices": numbered}).encode()).message == said["message"]
+
+
 def test_errors_in_a_gemini_array_are_read() -> None:
     error = AnswerFailure(type="RESOURCE_EXHAUSTED", message="Slow down")
     body = b'[{"error": {"code": 429, "message": "Slow down", "status": "RESOURCE_EXHAUSTED"}}]'

@@ -19,6 +19,7 @@ import pytest
 
 from agent_logger.files.parts import parts_in
 from agent_logger.logs.log_records import read_log
+from agent_logger.logs.reader import read_session
 from agent_logger.model.records import Request
 from agent_logger.proxy.forward.hosts import RecordedHosts
 from agent_logger.proxy.state import running
@@ -41,6 +42,13 @@ TOKEN = re.compile(rb"alr_[A-Za-z0-9]{32}")
 OTHERS = ("node20", "node22", "node24")
 RECORDED = RecordedHosts.configured(())
 SECONDS = 120.0
+USAGE = {"input_tokens": 10, "output_tokens": 5, "cache_read_input_tokens": 1000, "cache_creation_input_tokens": 0}
+# The vendors' own back ends, and the models that are asked there.
+BACK_ENDS = {
+    "chatgpt.com": "gpt-fake-1",
+    "cloudcode-pa.googleapis.com": "gemini-fake-1",
+    "api.individual.githubcopilot.com": "gpt-5.4",
+}
 
 
 @dataclass
@@ -74,14 +82,15 @@ def _host(call: Call) -> str:
 
 
 @contextmanager
-def a_world(folder: Path, client: ForwardClient | None = None, *, websocket_status: int = 101) -> Iterator[World]:
+def a_world(folder: Path, client: ForwardClient | None = None, **options: Any) -> Iterator[World]:
+    """A world; the options are those of `VendorHosts`."""
     with ExitStack() as stack:
         sites: dict[str, int] = {}
         if client and client.model_host in PUBLISHED:
             PUBLISHED[client.model_host](folder / "site")
             sites[client.model_host] = stack.enter_context(Site(folder / "site")).port
-        turn = {"text": ANSWER, "usage": {"input_tokens": 10, "output_tokens": 5}}
-        api = stack.enter_context(VendorHosts(answers(turn, repeat=True), websocket_status=websocket_status))
+        turn = {"text": ANSWER, "usage": USAGE}
+        api = stack.enter_context(VendorHosts(answers(turn, repeat=True), **options))
         internet = stack.enter_context(Internet(folder / "internet", api.port, sites))
         sandbox = Sandbox(folder)
         if client:
@@ -153,7 +162,57 @@ def _check_alike(client: ForwardClient, folder: Path, *, websocket_status: int =
     assert line and int(line[1]) >= len(calls), recorded.stderr
     assert len(world.recorded()) == len(world.recordable())
     _check_secrets(world)
+    if client.model_host in BACK_ENDS:
+        _check_ledger(world, len(calls), BACK_ENDS[client.model_host])
     return world
+
+
+def _check_ledger(world: World, count: int, model: str) -> None:
+    """Check that the API's answers are all that was billed: as the log of the calls has them, which is one session,
+    and as all witnesses have them."""
+    expected = (model, count, 10 * count, 5 * count, 1000 * count)
+    logs = [path for path in (world.ours / "logs").glob("[a-z]*/*.jsonl") if path.stem != "unattributed"]
+    (session,) = map(read_session, logs)
+    turns = [turn for exchange in session.exchanges for turn in exchange.turns]
+    billed = [turn.usage for turn in turns if turn.usage]
+    assert (
+        *{turn.model for turn in turns},
+        len(turns),
+        sum(usage.input_tokens for usage in billed),
+        sum(usage.output_tokens for usage in billed),
+        sum(usage.cache_read_tokens for usage in billed),
+    ) == expected
+    assert session.unread_calls == 0
+    shown = {name: _json(world, name, *options) for name, options in (("usage", ["--by", "model"]), ("ls", []))}
+    (row,), (listed,) = shown["usage"]["rows"], shown["ls"]
+    sums = ("input_tokens", "output_tokens", "cache_read_tokens")
+    assert (row["key"], count, *(row[name] for name in sums)) == expected
+    assert (listed["models"], listed["exchanges"]) == ([model], 1)
+
+
+def _json(world: World, *command: str) -> Any:
+    return json.loads(world.run(sys.executable, "-m", "agent_logger", *command, "--json").stdout)
+
+
+@pytest.mark.long
+@pytest.mark.needs("copilot")
+@pytest.mark.parametrize(
+    ("endpoints", "model"),
+    [
+        (("/responses",), "gpt-5.4"),
+        (("ws:/responses", "/responses"), "gpt-5.4"),
+        (("/v1/messages", "/chat/completions"), "claude-sonnet-4.5"),
+    ],
+)
+def test_each_endpoint_of_copilot_is_read(endpoints: tuple[str, ...], model: str, tmp_path: Path) -> None:
+    client, endpoint = CLIENTS["copilot-github"], endpoints[0]
+    with a_world(tmp_path, client, copilot_endpoints=endpoints) as world:
+        done = world.run(*RUN, "--", *client.command(), "--model", model)
+        calls = [call for call in world.api.calls if call.lane]
+        assert done.exit_code == 0 and calls, done
+        assert {call.transport for call in calls} == {"websocket" if endpoint.startswith("ws:") else "http"}
+        assert {call.path for call in calls} == {endpoint.removeprefix("ws:")}
+        _check_ledger(world, len(calls), model)
 
 
 def _requests(calls: list[Call]) -> list[Any]:

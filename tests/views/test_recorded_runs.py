@@ -24,6 +24,12 @@ def test_each_gap_has_a_sentence() -> None:
     ]
 
 
+def test_calls_that_are_not_understood_are_named_by_their_paths() -> None:
+    run = LastRun(requests=2, not_understood=3, not_understood_paths=("/v1internal:completeCode",))
+    text = "3 calls to models not understood, kept as bytes, tokens not counted: /v1internal:completeCode"
+    assert list(gaps(run)) == [text]
+
+
 def test_of_many_hosts_the_first_are_named() -> None:
     names = tuple(f"{letter}.example" for letter in "abcde")
     run = LastRun(unread=7, unread_hosts=names)

@@ -84,6 +84,8 @@ class WireIdentity(msgspec.Struct, frozen=True, kw_only=True):
     has_dashes_on_wire: bool = False
     # The header with the id of the sub-agent that makes the call; it may repeat the session's id.
     agent_header: str | None = None
+    # The header that only sub-agents send, where the main agent has an id in `agent_header`, too.
+    parent_header: str | None = None
     # Module with `CALLS`, a `CallShapes`.
     calls: str | None = None
     # The beginning of the prompt that asks for a summary of the conversation.
@@ -198,6 +200,9 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     sub_agent_ids: re.Pattern[str] | None = None
     # The form of the agent's session ids, where the names of our own logs look alike.
     session_ids: re.Pattern[str] | None = None
+    # Whether the tests have files of the real client. Otherwise the reader follows public descriptions of them, and
+    # every list of agents says `unverified`.
+    is_verified: bool = True
     # Whether the reader has `parent_of`.
     names_parents: bool = False
     # Whether the reader has `billed_of`: the agent's files also count what parts of a session used in all.

@@ -78,6 +78,10 @@ class CallShapes:
         """Return the session that a request body names."""
         return None
 
+    def agent_in(self, body: RequestBody) -> str | None:
+        """Return the id of the sub-agent that a request body names; None if the main agent makes the call."""
+        return None
+
 
 class LeftOutRow(msgspec.Struct, frozen=True):
     session: str

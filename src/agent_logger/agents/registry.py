@@ -9,9 +9,11 @@ from functools import cache
 from typing import TYPE_CHECKING, cast
 
 from agent_logger.agents import (
+    aider,
     claude_code,
     cline,
     codex,
+    continue_cli,
     copilot_cli,
     droid,
     gemini_cli,
@@ -22,6 +24,7 @@ from agent_logger.agents import (
     kilo,
     kimi_code,
     mini_swe_agent,
+    mistral_vibe,
     omp,
     openclaw,
     opencode,
@@ -51,11 +54,14 @@ AGENTS: tuple[Agent, ...] = (
     omp.AGENT,
     prime_agent.AGENT,
     openclaw.AGENT,
+    continue_cli.AGENT,  # before Cline, which looks at names in the beginning
     cline.AGENT,
     droid.AGENT,
     hermes.AGENT,
     openhands.AGENT,
+    mistral_vibe.AGENT,
     mini_swe_agent.AGENT,
+    aider.AGENT,
 )
 
 _LOG_NAME = re.compile(r"\d{8}([_-])\d{6}\1")  # the form of our own logs' names

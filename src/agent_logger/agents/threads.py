@@ -27,7 +27,9 @@ def families(threads: Mapping[P, AgentThread]) -> dict[P, list[P]]:
     placed: set[P] = set()
     for path in sorted(threads, key=distance):
         if path not in placed:
-            family_of[path] = [other for other in _below(threads[path].id, started, threads) if other != path]
+            below = _below(threads[path].id, started, threads)
+            placed.add(path)
+            family_of[path] = [other for other in below if other not in placed]
             placed.update(family_of[path])
     return family_of
 

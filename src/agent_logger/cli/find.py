@@ -38,7 +38,8 @@ def command(settings: config.Configuration, homes: Homes, session: str | None, r
     Exit code: 0 if found, 1 if not.
 
     The list of agents says how many sessions each has, and whether its files count tokens for each response of the
-    model, for each exchange, for the session, or not at all ('agent-logger schema find-agents' describes its JSON).
+    model, for each exchange, for the session, or not at all ('agent-logger schema find-agents' describes its JSON). An
+    agent is `unverified` if its files are read as its documentation describes them, not tested on files of its client.
 
     \b
     Examples:
@@ -71,7 +72,7 @@ def _list_agents(*, as_json: bool) -> int:
         return 0
     if not agents:
         _output.note("no agent has session files here")
-    rows = [(each.agent, str(each.sessions), each.tokens_per or "none", ", ".join(each.folders)) for each in agents]
+    rows = [(each.title, str(each.sessions), each.tokens_per or "none", ", ".join(each.folders)) for each in agents]
     rows = [("agent", "sessions", "tokens per", "folder"), *rows] if rows else []
     widths = [max(len(row[at]) for row in rows) for at in range(3)] if rows else []
     for name, count, per, folder in rows:

@@ -58,8 +58,12 @@ def command(settings: config.Configuration) -> None:
     Grok Build, ~/.grok/config.toml:
       [model.mine]
       base_url = "http://127.0.0.1:8080/openai/api.x.ai/v1"
+    Continue, a model in ~/.continue/config.yaml:
+      apiBase: http://127.0.0.1:8080/openai/api.openai.com/v1
     Droid, a model of your own in ~/.factory/config.json:
       "base_url": "http://127.0.0.1:8080/openai/api.openai.com/v1"
+    Mistral Vibe, a provider in ~/.vibe/config.toml:
+      api_base = "http://127.0.0.1:8080/openai/api.mistral.ai/v1"
     OpenHands, with --override-with-envs:
       LLM_BASE_URL=http://127.0.0.1:8080/openai/api.openai.com/v1
 

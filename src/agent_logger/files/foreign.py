@@ -38,6 +38,8 @@ work = FileWork()
 def opened(path: Path | str, folder: int | None = None) -> Iterator[int]:
     """Open a file, and yield its descriptor. Raises `SourceError` for what is no regular file, and `OSError`. `folder`:
     the descriptor of the folder that `path` is relative to."""
+    if "\0" in str(path):
+        raise SourceError(f"{str(path)!r}: no file can have this name")
     if not stat.S_ISREG(os.lstat(path, dir_fd=folder).st_mode):  # opening a device can do something
         raise SourceError(f"{path}: not a regular file")
     fd = os.open(path, _FLAGS, dir_fd=folder)
@@ -111,7 +113,7 @@ def existing(path: Path) -> Path | None:
 def _is_regular(path: Path) -> bool:
     try:
         return stat.S_ISREG(os.lstat(path).st_mode)
-    except OSError:
+    except (OSError, ValueError):  # the second: a name with a NUL
         return False
 
 

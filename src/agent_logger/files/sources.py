@@ -7,7 +7,7 @@ stand only inside a file, such as the session a sub-agent belongs to, are read o
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from stat import S_ISREG
+from stat import S_ISDIR, S_ISREG
 from typing import Any, NamedTuple
 
 import msgspec
@@ -126,6 +126,13 @@ def entries_in(folder: str) -> list[os.DirEntry[str]]:
             return list(entries)
     except OSError:  # not there, not a folder, not ours to read
         return []
+
+
+def entries_below(folder: str) -> list[os.DirEntry[str]]:
+    """Return the entries of a folder; none if it is a link, which below an agent's own folder may lead in a circle, or
+    out of there."""
+    status = stat_of(folder)
+    return entries_in(folder) if status and S_ISDIR(status.st_mode) else []
 
 
 def stat_of(path: str) -> os.stat_result | None:

@@ -20,5 +20,7 @@ class LastRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     not_trusted: tuple[str, ...] = ()
     not_opened: tuple[str, ...] = ()
     missing: int = 0  # answers in its session file that no recorded request has
+    not_understood: int = 0  # recorded calls to models that are kept as bytes
+    not_understood_paths: tuple[str, ...] = ()  # of some of them, each once
     unread: int = 0  # hosts that were reached unread, as they are not recorded
     unread_hosts: tuple[str, ...] = ()  # some of them

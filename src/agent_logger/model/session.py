@@ -373,6 +373,7 @@ class Session(Model, frozen=True, kw_only=True, gc=False):
     totals: Sequence[ClientTotal] = ()
     not_itemised: Sequence[NotItemised] = ()
     damaged_lines: int = 0  # lines of its files that could not be read, as the catalog counts them
+    unread_calls: int = 0  # calls to models that the proxy recorded as bytes, and that are not understood
     imported: Sequence[ImportOrigin] = ()  # the imports that it is from; none: this machine recorded it
 
     @property
@@ -510,7 +511,7 @@ TOOL_KINDS: Mapping[ToolKind, frozenset[str]] = {
             "grep_search",
         }
         | {"websearch", "web_search", "google_web_search", "codesearch", "toolsearch"}
-        | {"search_codebase", "search_files", "session_search", "x_search", "memory_search", "chats", "rag"}
+        | {"search", "search_codebase", "search_files", "session_search", "x_search", "memory_search", "chats", "rag"}
     ),
     "fetch": frozenset({"webfetch", "web_fetch", "fetch", "fetchurl", "web_extract"}),
     "agent": frozenset(

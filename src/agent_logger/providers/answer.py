@@ -65,6 +65,12 @@ class Answer:
     ended: bool = field(default=False, compare=False)
     streamed: bool = field(default=False, compare=False)  # it came in events
 
+    @property
+    def says_nothing(self) -> bool:
+        """Whether nothing of what came was understood."""
+        parts = (self.message, self.error, self.stop_reason, self.raw_usage, self.message_id, self.model)
+        return all(part is None for part in parts)
+
 
 def tokens_per_second(answer: Answer, first_ns: int, last_ns: int, chunks: int) -> float | None:
     """Output tokens over the time from the first to the last byte of the body; `None` where that is meaningless."""

@@ -19,6 +19,7 @@ NO_STREAM_END = "no_stream_end"
 FRAMED_REASONS = (None, NO_STREAM_END)  # of calls whose body ended where its transport says it does
 
 _json = msgspec.json.Decoder(msgspec.Raw)
+_EMPTY = (b"", b"{}", b"[]")
 
 
 def has_ended(answer: Answer | None, body: bytes, *, framed: bool, in_pieces: bool) -> bool:
@@ -41,6 +42,11 @@ def is_whole_json(body: bytes) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
+
+
+def is_unread_answer(answer: Answer, body: bytes) -> bool:
+    """Whether an answer came, its encodings undone, of which nothing was understood. An empty object says nothing."""
+    return answer.says_nothing and body.strip() not in _EMPTY
 
 
 def is_answered(status: int | None) -> bool:

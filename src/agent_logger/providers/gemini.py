@@ -33,7 +33,9 @@ class _Chunk(msgspec.Struct, rename="camel"):
     response_id: str | None = None
     prompt_feedback: Any = None
     error: Any = None
-    response: "_Chunk | None" = None  # Code Assist's
+    # Code Assist's; an error may be in it or beside it, and the id is often beside it alone.
+    response: "_Chunk | None" = None
+    trace_id: Any = None
 
 
 _chunk = msgspec.json.Decoder(_Chunk)
@@ -89,17 +91,17 @@ class GenerateContent(Assembler):
         chunk = self.read(_chunk, data)
         if chunk is None:
             return
-        chunk = chunk.response or chunk
+        envelope, chunk = chunk, chunk.response or chunk
         for candidate in chunk.candidates or ():
             self._add(candidate)
-        self._id = self._id or chunk.response_id
+        self._id = self._id or chunk.response_id or text_of(envelope.trace_id) or None
         self._model = self._model or chunk.model_version
         if isinstance(chunk.usage_metadata, dict):  # running totals, some of them only now and then
             self._usage = (self._usage or {}) | chunk.usage_metadata
         if chunk.prompt_feedback:
             self._blocked = text_of(fields_of(chunk.prompt_feedback).get("blockReason"))
-        if chunk.error:
-            self.fail(failure({"error": chunk.error}))
+        if error := chunk.error or envelope.error:
+            self.fail(failure({"error": error}))
 
     def whole(self, data: bytes) -> None:
         if data.lstrip().startswith(b"["):

@@ -105,7 +105,7 @@ def _of_body(body: Json) -> Answer:
     choices = [choice for choice in body["choices"] if isinstance(choice, dict)]
     choice = choices[0] if choices else {}
     return Answer(
-        message=choice.get("message") or _of_text(choice),
+        message=_message_of(choices) or _of_text(choice),
         message_id=text_of(body.get("id")),
         model=text_of(body.get("model")),
         stop_reason=text_of(choice.get("finish_reason")),
@@ -113,6 +113,20 @@ def _of_body(body: Json) -> Answer:
         raw_usage=body.get("usage"),
         service_tier=text_of(body.get("service_tier")),
     )
+
+
+def _message_of(choices: list[Json]) -> Any:
+    """The message of the first choice. Copilot gives the text of a Claude model and its tool calls as two choices
+    without numbers."""
+    message = choices[0].get("message") if choices else None
+    parts = [choice.get("message") for choice in choices if choice.get("index") in (None, choices[0].get("index"))]
+    calls = [call for part in parts for call in _calls_of(part)]
+    return {**message, "tool_calls": calls} if calls and isinstance(message, dict) else message
+
+
+def _calls_of(message: Any) -> list[Any]:
+    calls = fields_of(message).get("tool_calls")
+    return calls if isinstance(calls, list) else []
 
 
 def _of_text(choice: Json) -> Json | None:

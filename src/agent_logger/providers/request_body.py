@@ -39,6 +39,7 @@ class RequestBody(msgspec.Struct):
     system_instruction: msgspec.Raw = msgspec.field(default=NOTHING, name="systemInstruction")
     request: msgspec.Raw = NOTHING  # Code Assist's: a body of Gemini's
     session_id: msgspec.Raw = NOTHING  # in that body
+    user_prompt_id: msgspec.Raw = NOTHING  # beside that body
 
     def units(self, api: Api) -> Sequence[msgspec.Raw]:
         if api == "responses":
@@ -54,6 +55,13 @@ class RequestBody(msgspec.Struct):
             self.contents = units
         else:
             self.messages = units
+
+    @property
+    def has_content(self) -> bool:
+        """Whether there is something for a model to read, in the form of any of the APIs."""
+        texts = (self.messages, self.input, self.contents)
+        others = (self.prompt, self.request, self.previous_response_id)
+        return any(text is not None for text in texts) or any(map(len, others))
 
     def _prompts(self) -> Sequence[msgspec.Raw]:
         """The prompts of an API without messages: each stands for one of the user's messages."""
@@ -97,6 +105,7 @@ def _typed(prompt: str) -> msgspec.Raw:
 
 _decode = msgspec.json.Decoder(RequestBody).decode
 _MODEL_IN_PATH = re.compile(r"/models/([^/:?]+):")
+_ANY_MODEL_IN_PATH = re.compile(r"/models?/[^/:?]+[:/]")  # Bedrock's, too
 
 
 def read(data: bytes, api: Api | None = None) -> RequestBody | None:
@@ -113,12 +122,26 @@ def read_strictly(data: bytes, api: Api) -> RequestBody | None:
         inner = _decode(bytes(body.request)) if api == "gemini" and len(body.request) else None
     except (ValueError, RecursionError):
         return None
-    return msgspec.structs.replace(inner, model=body.model) if inner else body
+    return _outward(inner, body) if inner else body
 
 
 def _unwrapped(body: RequestBody, mend: Callable[[bytes], bytes]) -> RequestBody:
     inner = _read(bytes(body.request), mend) if len(body.request) else None
-    return msgspec.structs.replace(inner, model=body.model) if inner else body
+    return _outward(inner, body) if inner else body
+
+
+def _outward(inner: RequestBody, body: RequestBody) -> RequestBody:
+    """The body that is wrapped, with what stands beside it."""
+    return msgspec.structs.replace(inner, model=body.model, user_prompt_id=body.user_prompt_id)
+
+
+def asks_model(data: bytes, path: str) -> bool:
+    """Whether a request, to an endpoint that is not known, names a model and has something for it to read."""
+    try:
+        body = _decode(data)
+    except (ValueError, RecursionError):
+        return False
+    return body.has_content and bool(text(body.model) or _ANY_MODEL_IN_PATH.search(path))
 
 
 def read_logged(data: bytes, api: Api | None, path: str) -> RequestBody | None:

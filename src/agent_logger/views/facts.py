@@ -36,6 +36,7 @@ def _facts(session: Session, metrics: Metrics) -> Iterator[tuple[str, str]]:
     yield "tokens", tokens(metrics.usage, metrics.cost)
     yield "cost", money(metrics.cost)
     yield "not included", UNLISTED_TEXT if session_has_unlisted_calls(session) else ""
+    yield "not understood", unread_text(session)
     beyond = [remainder for remainder in session.not_itemised if remainder.exchange is None]
     yield "also", "; ".join(not_itemised_text(remainder) for remainder in beyond)
     yield "compacted", "; ".join(_compactions(session))
@@ -44,6 +45,12 @@ def _facts(session: Session, metrics: Metrics) -> Iterator[tuple[str, str]]:
     yield "before the fork", inherited_text(session).replace(" before the fork", "", 1)
     yield "missing", "the session's main file" if session.main_missing else ""
     yield "resume", hidden(" ".join(resume_command(session.agent, session.id) or ()))
+
+
+def unread_text(session: Session) -> str:
+    """The text `2 calls to models, kept as bytes, tokens not counted`; empty if there are none."""
+    calls = session.unread_calls
+    return f"{pluralize(calls, 'call')} to models, kept as bytes, tokens not counted" if calls else ""
 
 
 def inherited_text(session: Session, shorten: Callable[[str], str] = str) -> str:

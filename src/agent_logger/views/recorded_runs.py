@@ -32,7 +32,7 @@ def captured_text(run: LastRun) -> str:
 
 
 def gaps(run: LastRun) -> Iterator[str]:
-    """Yield what the run sent to models that was not recorded."""
+    """Yield what the run sent to models that was not recorded, or not understood."""
     if run.not_trusted:
         yield f"it does not trust the certificate of agent-logger: {names_text(run.not_trusted)}"
     if run.not_opened:
@@ -40,6 +40,9 @@ def gaps(run: LastRun) -> Iterator[str]:
     if run.missing:
         has = "has" if run.missing == 1 else "have"
         yield f"it went around the proxy: {pluralize(run.missing, 'answer')} in its session file {has} no request"
+    if run.not_understood:
+        calls, paths = pluralize(run.not_understood, "call"), names_text(run.not_understood_paths)
+        yield f"{calls} to models not understood, kept as bytes, tokens not counted: {paths}"
 
 
 def unread_text(run: LastRun) -> str | None:

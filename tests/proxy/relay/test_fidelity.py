@@ -211,7 +211,7 @@ def placed(stage: Stage, message: Message) -> Message:
 
 # Not made smaller: each attempt at a byte that does not come takes seconds.
 @settings(
-    max_examples=300,
+    max_examples=150,  # by each of both doors
     deadline=None,
     suppress_health_check=list(HealthCheck),
     database=None,

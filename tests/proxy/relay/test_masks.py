@@ -94,6 +94,8 @@ def test_equal_header_lines_are_both_masked() -> None:
         "/token",
         "/OAuth2/v2.0/token",
         "/oauth/token/",
+        "/copilot_internal/v2/token",
+        "/login/oauth/access_token",
     ],
 )
 def test_the_bodies_of_token_endpoints_are_not_framed(path: str) -> None:

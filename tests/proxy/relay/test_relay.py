@@ -40,6 +40,33 @@ def test_a_call_is_forwarded_and_framed_in_order() -> None:
     assert relay.tap.reason() is None
 
 
+REPORTED = (frames.RequestEnd, frames.ResponseData)
+
+
+def test_an_answer_is_reported_before_the_request_that_follows_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client continues at the last event, before the body has ended and before its frames are due."""
+    monkeypatch.setattr("agent_logger.proxy.relay.call.FRAMING_SECONDS", 60)
+
+    def play(wire: Wire) -> None:
+        wire.message()
+        wire.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nlast\r\n")
+        with contextlib.suppress(EOFError, ConnectionError):
+            wire.more()
+
+    with (
+        Upstream(play) as upstream,
+        relaying(upstream.origin) as relay,
+        relay.client() as first,
+        relay.client() as second,
+    ):
+        for client in (first, second):
+            client.send(relay.request(upstream.path(), b"{}"))
+            client.until(b"last")
+        relay.tap.wait(frames.RequestEnd, 2)
+        calls = [(type(frame), frame.call) for frame in relay.tap.frames if isinstance(frame, REPORTED)]
+    assert calls.index((frames.ResponseData, 1)) < calls.index((frames.RequestEnd, 2))
+
+
 def test_calls_on_one_connection_share_an_upstream_connection() -> None:
     with (
         Upstream(answering(response())) as upstream,

@@ -54,6 +54,12 @@ def content(role: str, *parts: Any) -> dict[str, Any]:
 
 
 SAME: list[Any] = [
+    pytest.param(
+        "gemini",
+        content("model", {"text": "Hm", "thought": True}, GEMINI_CALL),
+        content("model", {"text": "Hm\n[Thought: true]"}, GEMINI_CALL),
+        id="a thought that is sent back as text after a resume",
+    ),
     pytest.param("messages", user("x"), user([text("x")]), id="a string is one text block"),
     pytest.param("messages", user([text("x", **CACHED)]), user("x"), id="cache_control"),
     pytest.param(

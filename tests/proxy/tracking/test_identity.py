@@ -11,7 +11,7 @@ from agent_logger.providers.request_body import read as read_body
 from agent_logger.proxy.tracking.identity import GATEWAYS, GENERIC_HEADERS, agent_of
 from agent_logger.proxy.tracking.tracker import Decision
 from tests.proxy.tracking.captures import new_tracker
-from tests.proxy.tracking.conversation import Recorder, said, user
+from tests.proxy.tracking.conversation import TOOLS, Recorder, said, user
 from tests.proxy.tracking.test_classify import asked, decide
 
 USER = [{"role": "user", "content": "hello"}]
@@ -244,6 +244,20 @@ def test_an_id_with_dashes_is_that_of_the_agents_files() -> None:
     assert first.identity.id == "025cd623fae047919d9405746871be61"
 
 
+def test_vibe_is_known_by_its_system_prompt_or_its_user_agent() -> None:
+    prompt = "You help users get complex tasks done. Act directly and proactively. Find relevant skills"
+    httpx = {"user-agent": "python-httpx/0.28.1", "x-affinity": "a"}
+    for headers, system in ((httpx, prompt), ({"user-agent": "Mistral-Vibe/2.26.1", "x-affinity": "a"}, "You are X")):
+        recorder = Recorder()
+        messages = [{"role": "system", "content": system}, user("Go")]
+        call = recorder.request("/v1/chat/completions", {"messages": messages, "tools": TOOLS}, headers)
+        recorder.end(call, message=said("Yes."))
+        titled = [{"role": "system", "content": "You write titles"}, user("user: Go")]
+        title = recorder.request("/v1/chat/completions", {"messages": titled}, headers)
+        assert (call.agent, call.identity.id, call.kind) == ("mistral-vibe", "a", "main")
+        assert (title.session, title.kind) == (call.session, "side")
+
+
 def test_a_sub_agent_without_a_name_is_recognised_by_its_prompt_in_chat_completions() -> None:
     recorder, headers = Recorder(), {"user-agent": "kimi-code-cli/2.1.0"}
 
@@ -258,3 +272,50 @@ def test_a_sub_agent_without_a_name_is_recognised_by_its_prompt_in_chat_completi
     recorder.end(first, message={"role": "assistant", "content": None, "tool_calls": [call]})
     inner = ask("<git-context>\nBranch: main\n</git-context>\n\nLook around")
     assert (inner.session, inner.kind, inner.thread) == (first.session, "subagent", f"agent:{call['id']}")
+
+
+GITHUB_LOGIN = {"user-agent": "copilot/1.0.102 (linux v24.20.0)", "x-client-session-id": "s", "x-initiator": "user"}
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/chat/completions", {"messages": USER, "tools": [{"type": "function"}]}),
+        ("/v1/messages", {"messages": USER, "tools": [{"name": "bash"}]}),
+        ("/responses", {"input": USER, "tools": [{"type": "function"}]}),
+    ],
+)
+def test_copilot_with_a_github_login_names_its_session_and_its_sub_agents(path: str, body: dict[str, Any]) -> None:
+    main = {**GITHUB_LOGIN, "x-agent-task-id": "task-1"}
+    inner = {**GITHUB_LOGIN, "x-agent-task-id": "task-2", "x-parent-agent-id": "task-1"}
+    decided = [decide(path=path, body=body, headers=headers) for headers in (main, inner)]
+    assert [(it.agent, it.identity.id, it.identity.confidence, it.kind, it.thread) for it in decided] == [
+        ("copilot-cli", "s", "certain", "main", "main"),
+        ("copilot-cli", "s", "certain", "subagent", "agent:task-2"),
+    ]
+
+
+SUB_AGENT = "be18182f-7ac3-478b-8815-670ff6e14f0d"
+GEMINI_CLI = {"user-agent": "GeminiCLI-tui/0.61.0/gemini (linux; x64)"}
+
+
+@pytest.mark.parametrize(
+    ("prompt_id", "config", "expected"),
+    [
+        pytest.param("s", {}, ("main", "main"), id="a run"),
+        pytest.param(f"{SUB_AGENT}########3", {}, ("main", "main"), id="a terminal"),
+        pytest.param(f"{SUB_AGENT}#3", {}, ("subagent", f"agent:{SUB_AGENT}"), id="a sub-agent"),
+        pytest.param(f"{SUB_AGENT}#3", {"responseMimeType": "application/json"}, ("side", "side"), id="its side call"),
+        pytest.param("classifier-router-1a2b", {"responseMimeType": "application/json"}, ("side", "side"), id="router"),
+        pytest.param(7, {}, ("main", "main"), id="a number"),
+    ],
+)
+def test_code_assist_calls_name_their_session_and_sub_agents_beside_the_request(
+    prompt_id: Any, config: dict[str, Any], expected: tuple[str, str]
+) -> None:
+    tools = {} if config else {"tools": [{"functionDeclarations": [{"name": "ls"}]}]}
+    inner = {"contents": [{"role": "user", "parts": [{"text": "hello"}]}], "session_id": "s", **tools}
+    body = {"model": "m", "user_prompt_id": prompt_id, "request": {**inner, "generationConfig": config}}
+    decided = decide(path="/v1internal:streamGenerateContent?alt=sse", body=body, headers=GEMINI_CLI)
+    assert (decided.kind, decided.thread) == expected
+    assert (decided.identity.id, decided.identity.source) == ("s", "session_id")

@@ -436,3 +436,39 @@ def test_a_repeated_call_after_a_failed_response_is_a_retry(recorder: Recorder, 
                 recorder.tracker.learn(provider, name, record)
     again = recorder.request("/v1/responses", body, headers)
     assert (again.link, again.retry_of, again.session) == ("retry", 1, first.session)
+
+
+def test_a_code_assist_session_with_a_sub_agent_is_one_log_also_after_a_resume(recorder: Recorder) -> None:
+    """As Gemini CLI 0.61 sends it: after a resume, thoughts are texts with a mark, and results are there twice."""
+
+    def ask(*contents: tuple[str, list[dict[str, Any]]], by: str = "s") -> Decision:
+        said = [{"role": role, "parts": parts} for role, parts in contents]
+        inner = {"contents": said, "tools": [{"functionDeclarations": [{"name": "ls"}]}], "session_id": "s"}
+        body = {"model": "m", "project": "p", "user_prompt_id": by, "request": inner}
+        return recorder.request("/v1internal:streamGenerateContent?alt=sse", body, {"user-agent": "GeminiCLI-tui/0.61"})
+
+    def answer(decision: Decision, *parts: dict[str, Any]) -> None:
+        recorder.end(decision, message={"role": "model", "parts": list(parts)}, stop_reason="STOP")
+
+    thought, call = {"text": "Hm.", "thought": True}, {"functionCall": {"name": "invoke_agent", "args": {}}}
+    named = {"functionCall": {**call["functionCall"], "id": "invoke_agent_1_0"}}
+    result = {"functionResponse": {"name": "invoke_agent", "response": {"output": "x"}, "id": "invoke_agent_1_0"}}
+    asked: tuple[str, list[dict[str, Any]]] = ("user", [{"text": "go"}])
+    first = ask(asked)
+    answer(first, thought, call)
+    task: tuple[str, list[dict[str, Any]]] = ("user", [{"text": "look around"}])
+    agents = "be18182f-7ac3-478b-8815-670ff6e14f0d"
+    inner = [ask(task, by=f"{agents}#0")]
+    answer(inner[0], {"text": "Found."})
+    inner.append(ask(task, ("model", [{"text": "Found."}]), ("user", [{"text": "sure?"}]), by=f"{agents}#1"))
+    answer(inner[1], {"text": "Yes."})
+    second = ask(asked, ("model", [named]), ("user", [result]))
+    answer(second, {"text": "Done."})
+    marked = {"text": "Hm.\n[Thought: true]"}
+    done: tuple[str, list[dict[str, Any]]] = ("model", [{"text": "Done."}])
+    resumed = ask(asked, ("model", [marked, named]), ("user", [result, result]), done, ("user", [{"text": "more"}]))
+    decided = [first, *inner, second, resumed]
+    assert {decision.session for decision in decided} == {first.session}
+    assert [decision.link for decision in decided] == ["start", "start", "continuation", "continuation", "continuation"]
+    threads = ["main", f"agent:{agents}", f"agent:{agents}", "main", "main"]
+    assert [decision.thread for decision in decided] == threads

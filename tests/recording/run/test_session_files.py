@@ -1,5 +1,6 @@
 """The session that a run worked on, where neither its output nor its requests name it."""
 
+import shutil
 import sqlite3
 import time
 from contextlib import closing
@@ -9,6 +10,8 @@ import pytest
 
 from agent_logger.agents.base import Agent
 from agent_logger.agents.claude_code import AGENT as CLAUDE_CODE
+from agent_logger.agents.gemini_cli import AGENT as GEMINI_CLI
+from agent_logger.agents.gemini_cli.files import session_id
 from agent_logger.agents.hermes import AGENT as HERMES
 from agent_logger.recording.run.session_files import SessionFiles
 from tests.agents.databases.recorded import recorded_database
@@ -59,3 +62,11 @@ def test_a_prompt_of_an_earlier_run_is_not_that_of_this_one(files: SessionFiles,
 @pytest.mark.parametrize("agent", [CLAUDE_CODE], ids=lambda agent: agent.name)
 def test_an_agent_that_names_its_sessions_on_the_wire_is_not_guessed(agent: Agent, home: Path) -> None:
     assert SessionFiles(agent, home).own_session(["New question"]) is None
+
+
+def test_a_session_is_called_by_the_id_in_its_file_not_by_the_name_of_the_file(home: Path) -> None:
+    recorded = Path(__file__).parents[2] / "data/gemini-cli/0.61.0/exec_resume/home/.gemini"
+    files = SessionFiles(GEMINI_CLI, home)
+    shutil.copytree(recorded, home / ".gemini", copy_function=shutil.copyfile)  # which are new then
+    (chat,) = (home / ".gemini/tmp").glob("*/chats/session-*.jsonl")
+    assert files.own_session([]) == session_id(chat) != chat.stem

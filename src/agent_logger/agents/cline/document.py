@@ -1,4 +1,4 @@
-"""The documents of Cline: a JSON object with `messages`, written anew at every step.
+"""The documents of Cline, and of others: a JSON object with a list of messages, written anew at every step.
 
 A document that is cut or has lost a part is read message by message, and what cannot be read is reported.
 """
@@ -20,7 +20,6 @@ MOST_TRIES = 10_000  # places at which a message may begin, after a damaged one
 _decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _decode_messages = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _read_value = json.JSONDecoder().raw_decode
-_MESSAGES = re.compile(r'"messages"\s*:\s*\[')
 _SEPARATOR = re.compile(r"[\s,]*")
 _AFTER = re.compile(r"\s*(,|\}\s*\Z)")
 
@@ -28,10 +27,11 @@ Entries = Iterable[JsonEntry | Damage]
 
 
 class MessageForm(NamedTuple):
-    """How a message is found behind a damaged one."""
+    """How a message is found behind a damaged one, and the name of the list."""
 
     beginning: re.Pattern[str]
     fits: Callable[[Json], bool]
+    list_name: str = "messages"
 
 
 CLINE = MessageForm(re.compile(r'\{\s*"id"\s*:\s*"'), lambda value: value.get("role") in ("user", "assistant"))
@@ -42,7 +42,7 @@ def entries_of(data: bytes, form: MessageForm = CLINE) -> Iterator[JsonEntry | D
     an entry is `None` if it is nested too deeply."""
     try:
         fields = _decode_fields(data)
-        messages = _decode_messages(fields.pop("messages", b"[]"))
+        messages = _decode_messages(fields.pop(form.list_name, msgspec.Raw(b"[]")))
         head = {name: decoded(value, bytes(value)) for name, value in fields.items()}
         values = [(raw, decoded(raw, raw)) for raw in map(bytes, messages)]
     except REFUSED:
@@ -55,9 +55,9 @@ def entries_of(data: bytes, form: MessageForm = CLINE) -> Iterator[JsonEntry | D
 
 def _salvaged(data: bytes, form: MessageForm) -> Iterator[JsonEntry | Damage]:
     text = data.decode("utf-8", "replace")
-    list_start = _MESSAGES.search(text)
+    list_start = re.search(rf'"{form.list_name}"\s*:\s*\[', text)
     start = list_start.end() if list_start else 0
-    head = _object(text[: list_start.start()] + '"messages":[]}') if list_start else None
+    head = _object(f'{text[: list_start.start()]}"{form.list_name}":[]}}') if list_start else None
     if head is None:
         yield Damage(1, 0, start or len(text), "the beginning of the document cannot be read")
     walk = _Walk(text, start, form)

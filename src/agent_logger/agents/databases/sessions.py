@@ -22,6 +22,7 @@ from agent_logger.files.sources import FileStamps, Source, StampCache, stat_of
 from agent_logger.protocols.jsonl import Damage, JsonEntry
 
 LOG = "-wal"
+LATEST = 253_402_300_800.0  # seconds from 1970 to the year 10000
 T = TypeVar("T")
 
 
@@ -57,19 +58,34 @@ class SessionTables(Protocol):
 def root_among(parents: Mapping[str, str | None], session: str) -> str | None:
     """Return the first session in the line of those that started this one; None if none did. `parents`: all sessions of
     a database."""
-    line = [session]
-    while (parent := parents.get(line[-1])) in parents and parent not in line:
-        line.append(cast("str", parent))
-    return line[-1] if len(line) > 1 else None
+    top = _top(parents, session)
+    return top if top != session else None
+
+
+def _top(parents: Mapping[str, str | None], session: str) -> str:
+    """Return the session with which the line of those that started this one begins: of sessions that started each other
+    in a circle, the one whose id sorts first."""
+    line = {session: 0}
+    while (parent := parents.get(session)) is not None and parent in parents:
+        if parent in line:
+            return min([*line][line[parent] :])
+        line[parent] = len(line)
+        session = parent
+    return session
 
 
 def trees(parents: Mapping[str, str | None], most: int) -> dict[str, list[str]]:
     """Return the sessions that no other one started, each with those below it, in the order of `parents`: all sessions
-    of a database."""
+    of a database. Of sessions that started each other in a circle, one counts as such."""
     children: dict[str | None, list[str]] = {}
     for name, parent in parents.items():
         children.setdefault(parent, []).append(name)
-    return {name: below(name, children, most) for name, parent in parents.items() if parent not in parents}
+    tree_of = {name: below(name, children, most) for name, parent in parents.items() if parent not in parents}
+    placed = {name for root, tree in tree_of.items() for name in (root, *tree)}
+    for name in parents.keys() - placed:
+        if (top := _top(parents, name)) not in tree_of:
+            tree_of[top] = below(top, children, most)
+    return tree_of
 
 
 def below(root: str, children: Mapping[str | None, Sequence[str]], most: int) -> list[str]:
@@ -114,7 +130,7 @@ class SessionDatabases:
 
     def _stamps(self, path: Path) -> list[SessionStamp]:
         with suppress(SourceError, OSError):
-            return self._read(path, self._tables.stamps)
+            return [_with_plausible_time(stamp) for stamp in self._read(path, self._tables.stamps)]
         return []
 
     def session_ids(self, path: Path) -> list[str]:
@@ -157,6 +173,12 @@ class SessionDatabases:
 
     def _read(self, path: Path, work: Callable[[ForeignDatabase], T]) -> T:
         return read_database(path, self._tables.schema, work)
+
+
+def _with_plausible_time(stamp: SessionStamp) -> SessionStamp:
+    """Return the stamp; with the time 0 if its own is beyond any clock, or infinite, which JSON and SQL have no number
+    for."""
+    return stamp if 0 <= stamp.modified < LATEST else stamp._replace(modified=0.0)
 
 
 def _databases(location: AgentLocation, folders: Sequence[Path]) -> list[Path]:

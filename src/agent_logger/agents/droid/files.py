@@ -106,7 +106,8 @@ def _text(folder: Path, name: str) -> str | None:
 def _projects(folder: Path) -> list[Path]:
     """Return the folders of all projects, of which this is one."""
     entries = entries_in(str(folder.parent)) if folder.parent.name == "sessions" else []
-    return [folder, *(Path(entry.path) for entry in entries if entry.path != str(folder) and entry.is_dir())]
+    others = (entry.path for entry in entries if entry.is_dir(follow_symlinks=False))
+    return [folder, *(Path(other) for other in others if other != str(folder))]
 
 
 # ---------------------------------------------------------------- how a file begins

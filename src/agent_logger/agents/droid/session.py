@@ -25,6 +25,7 @@ from agent_logger.agents.droid.lines import (
 )
 from agent_logger.agents.source_files import File, SourceFiles
 from agent_logger.messages.human_input import typed
+from agent_logger.model.ids import UUID
 from agent_logger.model.remainders import with_remainders
 from agent_logger.model.responses import ModelResponse, ReportedTotal
 from agent_logger.model.session import (
@@ -147,7 +148,8 @@ class _Tree:
     def _is_there(self, session: str) -> bool:
         """Whether a session has files of its own, with this one or elsewhere."""
         is_read = any(file.id == session for file in (self.main, *self.agents))
-        return is_read or self._source.text(f"{session}{SETTINGS}") is not None
+        is_id = UUID.fullmatch(session) is not None  # anything else is no name of a file
+        return is_read or (is_id and self._source.text(f"{session}{SETTINGS}") is not None)
 
     def sub_agents(self) -> list[SubAgent]:
         calls = {

@@ -81,7 +81,7 @@ class GeminiOutput:
     @staticmethod
     def recognises(first: dict[str, Any]) -> bool:
         if first.get("type") == "message":
-            return str(first.get("timestamp", "Z")).endswith("Z")  # gptme's messages have local times
+            return str(first.get("timestamp")).endswith("Z")  # messages of others have local times, or none
         return first.get("type") == "init" or ("type" not in first and "stats" in first)
 
     def __init__(self) -> None:

@@ -7,16 +7,16 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-import msgspec
-
 from agent_logger.agents.base import Agent
 from agent_logger.agents.framing import source_file
 from agent_logger.agents.gptme.messages import CONFIG, CONVERSATION, META, SubAgentMeta
 from agent_logger.agents.locations import main_files
+from agent_logger.agents.objects import object_in
 from agent_logger.agents.source_files import SourceFiles
 from agent_logger.agents.threads import AgentThread, families
 from agent_logger.files import foreign
-from agent_logger.files.sources import FileStamps, Source, StampCache, entries_in, stat_of_copy
+from agent_logger.files.sources import FileStamps, Source, StampCache, entries_below, entries_in, stat_of_copy
+from agent_logger.providers.lenient import fitting
 
 BRANCHES, LOSSLESS = "branches", "lossless.jsonl"
 MOST_DOCUMENT_BYTES = 1 << 20
@@ -58,11 +58,8 @@ def _started_by(path: str, cache: StampCache) -> str | None:
 
 
 def _parent_in(meta: str) -> str:
-    try:
-        document = msgspec.json.decode(foreign.text(Path(meta), MOST_DOCUMENT_BYTES) or "", type=SubAgentMeta)
-    except (ValueError, RecursionError):
-        return ""
-    return document.parent
+    document = (foreign.text(Path(meta), MOST_DOCUMENT_BYTES) or "").encode("utf-8", "replace")
+    return fitting(SubAgentMeta, object_in(document)).parent
 
 
 def _others(main: str, agents: Iterable[str]) -> Iterator[str]:
@@ -78,7 +75,7 @@ def _branches(main: str) -> Iterator[str]:
     folder = os.path.dirname(main)
     if foreign.existing(Path(folder, LOSSLESS)):
         yield os.path.join(folder, LOSSLESS)
-    branches = (entry.path.removesuffix(foreign.SEALED) for entry in entries_in(os.path.join(folder, BRANCHES)))
+    branches = (entry.path.removesuffix(foreign.SEALED) for entry in entries_below(os.path.join(folder, BRANCHES)))
     yield from sorted({path for path in branches if path.endswith(".jsonl")})[:MOST_FILES]
 
 

@@ -2,9 +2,10 @@
 with the tool's name."""
 
 import re
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -29,8 +30,9 @@ TOOLS = frozenset(
 _SAME = {"py": "ipython", "python": "ipython", "sh": "shell", "bash": "shell"}
 
 _CALL = re.compile(r"^@([^\r\n(]+?)\(([\w\-:.]+)\):\s*(?=\{)", re.MULTILINE)
-_FENCE = re.compile(r"^(`{3,})([^\n`]*)\n(.*?)^\1[ \t]*$", re.MULTILINE | re.DOTALL)
-_XML = re.compile(r"<tool-use>\s*<(\w+)([^>]*)>(.*?)</\1>\s*</tool-use>", re.DOTALL)
+_FENCE = re.compile(r"^(`{3,})([^\n`]*)$\n?", re.MULTILINE)  # a line that begins or ends a block of code
+_XML = re.compile(r"<tool-use>\s*<(\w+)((?:\s[^<>]*)?)>")
+_XML_END = re.compile(r"</(\w+)>\s*</tool-use>")
 _THOUGHT = re.compile(r"\A\s*<(think|thinking)>\n?(.*?)\n?</\1>\n*", re.DOTALL)
 _RETURN_CODE = re.compile(r"^Return code: (-?\d+)$", re.MULTILINE)
 _FAILURE = re.compile(
@@ -121,9 +123,11 @@ def blocks_of(message: GptmeMessage) -> list[Block]:
         blocks.append(base.thinking(thought[2]))
         text = text[thought.end() :]
     end = 0
-    fences = [match.span() for match in _FENCE.finditer(text)]
+    fences = _fences(text)
+    starts = [fence.start for fence in fences]
     for match in _CALL.finditer(text):
-        if match.start() < end or any(start <= match.start() < stop for start, stop in fences):
+        fence = bisect_right(starts, match.start()) - 1
+        if match.start() < end or (fence >= 0 and match.start() < fences[fence].end):
             continue
         given, after = _object_at(text, match.end())
         if words := text[end : match.start()].strip():
@@ -146,7 +150,7 @@ def _object_at(text: str, start: int) -> tuple[Any, int]:
         return text[start:end], end
 
 
-_BRACE_OR_STRING = re.compile(r'"(?:[^"\\]|\\.)*"|[{}]', re.DOTALL)
+_BRACE_OR_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"?|[{}]', re.DOTALL)  # of a string that is cut, the rest of the text
 
 
 def _end_of_object(text: str, start: int) -> int:
@@ -158,6 +162,50 @@ def _end_of_object(text: str, start: int) -> int:
     return len(text)
 
 
+class _Written(NamedTuple):
+    """A block of code, or an element of XML."""
+
+    start: int
+    end: int
+    words: list[str]  # the tool and its arguments, or the language
+    content: str
+
+
+def _fences(text: str) -> list[_Written]:
+    """Return the blocks of code: each ends at the next line with as many marks and nothing else."""
+    lines = list(_FENCE.finditer(text))
+    ends = _by_name(line for line in lines if not line[2].strip(" \t"))
+    return list(_paired(text, ((line, line[2].split(), line[1]) for line in lines), ends))
+
+
+def _elements(text: str) -> list[_Written]:
+    """Return the tool calls in XML: `<tool-use><shell>ls</shell></tool-use>`."""
+    starts = ((match, [match[1], *match[2].split()], match[1]) for match in _XML.finditer(text))
+    return list(_paired(text, starts, _by_name(_XML_END.finditer(text))))
+
+
+def _by_name(matches: Iterable[re.Match[str]]) -> dict[str, list[re.Match[str]]]:
+    by_name: dict[str, list[re.Match[str]]] = {}
+    for match in matches:
+        by_name.setdefault(match[1], []).append(match)
+    return by_name
+
+
+def _paired(
+    text: str, starts: Iterable[tuple[re.Match[str], list[str], str]], ends: Mapping[str, list[re.Match[str]]]
+) -> Iterator[_Written]:
+    """Yield what is between each start and the next end of the same name, without those inside another. Every position
+    is looked at a few times only, however many starts have no end."""
+    after = 0
+    for start, words, name in starts:
+        of_name = ends.get(name, [])
+        place = bisect_left(of_name, start.end(), key=re.Match.start)
+        if start.start() >= after and place < len(of_name):
+            end = of_name[place]
+            yield _Written(start.start(), end.end(), words, text[start.end() : end.start()])
+            after = end.end()
+
+
 def _written_calls(message: GptmeMessage) -> Iterator[tuple[str, Any]]:
     """Yield the calls that are blocks of code, or XML, each as name and input. gptme says which tools it ran; in older
     files, every block with a tool's name counts."""
@@ -165,9 +213,7 @@ def _written_calls(message: GptmeMessage) -> Iterator[tuple[str, Any]]:
     ran = set(timings.tools) if timings and timings.tools else None
     if timings and ran is None:
         return
-    written = [(match[2].split(), match[3]) for match in _FENCE.finditer(message.content)]
-    written += [([match[1], *match[2].split()], match[3]) for match in _XML.finditer(message.content)]
-    for words, content in written:
+    for _, _, words, content in (*_fences(message.content), *_elements(message.content)):
         name = words[0] if words else ""
         if (name in TOOLS) if ran is None else (_SAME.get(name, name) in ran):
             yield _SAME.get(name, name), {"arguments": words[1:], "content": content} if words[1:] else content

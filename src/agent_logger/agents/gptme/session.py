@@ -151,7 +151,7 @@ def _starts(block: Block, agent: str | None) -> bool:
 @dataclass(slots=True)
 class _GptmeTurn(OpenTurn):
     provider: str = ""
-    calls: list[str] = field(default_factory=list)  # ids of calls without a result
+    calls: dict[str, None] = field(default_factory=dict)  # ids of calls without a result, in order
     last_call: str | None = None  # the id of the call that ends the exchange
 
 
@@ -197,7 +197,7 @@ class _Log:
         for block in blocks_of(message):
             self.conversation.put(turn, block, message.at)
             if block.kind == "tool_use" and block.id:
-                turn.calls.append(block.id)
+                turn.calls[block.id] = None
                 turn.last_call = block.id if block.name == COMPLETE else turn.last_call
         self.conversation.see(message.at)
 
@@ -219,17 +219,17 @@ class _Log:
         turns = self.conversation.exchanges[-1].turns
         last = turns[-1] if turns and isinstance(turns[-1], _GptmeTurn) else None
         call = message.call_id
-        if call is None and isinstance(last, _GptmeTurn) and last.calls and "#" in last.calls[0]:
-            call = last.calls[0]
+        if call is None and last and "#" in (first := next(iter(last.calls), "")):
+            call = first
         if call is None:
             return
-        if isinstance(last, _GptmeTurn):
+        if last:
             if call in self.conversation.answered and _add_to_result(last, call, message.content):
                 return
-            last.calls = [other for other in last.calls if other != call]
+            last.calls.pop(call, None)
         result = base.result(call, message.content, name=message.about.tool, is_error=is_failure(message.content))
         self.conversation.result(result, message.at)
-        if isinstance(last, _GptmeTurn) and call == last.last_call:
+        if last and call == last.last_call:
             self.conversation.end("result", message.at)
 
 

@@ -15,7 +15,7 @@ from agent_logger.agents.locations import main_files
 from agent_logger.agents.source_files import SourceFiles
 from agent_logger.agents.threads import AgentThread, families
 from agent_logger.files import foreign
-from agent_logger.files.sources import FileStamps, Source, StampCache, entries_in, stat_of_copy
+from agent_logger.files.sources import FileStamps, Source, StampCache, entries_below, entries_in, stat_of_copy
 
 SUBAGENTS = "subagents"
 MOST_META_BYTES = 1 << 20
@@ -77,7 +77,7 @@ def _all_files(folder: str) -> list[str]:
 
 def _metas(folder: str) -> list[str]:
     """Return the files that describe the sub-agents of a session."""
-    started = sorted(entry.path for entry in entries_in(os.path.join(folder, SUBAGENTS)))[:MOST_AGENTS]
+    started = sorted(entry.path for entry in entries_below(os.path.join(folder, SUBAGENTS)))[:MOST_AGENTS]
     paths = (os.path.join(agent, META) for agent in started)
     return [path for path in paths if foreign.existing(Path(path))]
 

@@ -4,7 +4,7 @@ A branch begins with all messages of its source. A session that was compacted be
 then a summary, then its last ones. So copies stand in one run, and in the order of what they were copied from.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import Any
 
 from agent_logger.agents.databases.opening import Row
@@ -28,19 +28,21 @@ def copies_among(messages: Sequence[Row], source: Sequence[Row] = ()) -> set[int
     """Return the numbers of the messages that are copies, from 0. `source`: the messages of the session that this one
     branched from, or continues."""
     keys, originals = [_key(message) for message in messages], [_key(message) for message in source]
-    summaries = [number for number, message in enumerate(messages) if is_summary(message.get("content"))]
+    summaries = {number for number, message in enumerate(messages) if is_summary(message.get("content"))}
     end = _end_of_copies(keys, 0, originals, summaries)
     if end and messages[end - 1].get("role") == "user":
         end -= 1  # it is answered here
     copies, begun = {*range(end), *_written_twice(messages, keys)}, 0
-    for summary in summaries:
-        if summary >= end:
+    for summary in sorted(summaries):
+        if summary >= end and summary - 1 not in summaries:
             start = summary - _repeated(keys[begun:summary])
             end = _end_of_copies(keys, start, keys[begun:start], summaries)
             copies.update(range(start, end))
             begun = start
-    old = {number for number in summaries if keys[number] in originals or keys[number] in keys[:number]}
-    return (copies | old).difference(set(summaries) - old)
+    first = {key: number for number, key in reversed([*enumerate(keys)])}
+    in_source = set(originals)
+    old = {number for number in summaries if keys[number] in in_source or first[keys[number]] < number}
+    return (copies | old).difference(summaries - old)
 
 
 def _key(message: Row) -> Key:
@@ -62,7 +64,7 @@ def _repeated(keys: list[Key]) -> int:
     return next((count for count in range(most, 0, -1) if keys[-count:] == keys[:count]), 0)
 
 
-def _end_of_copies(keys: Sequence[Key], start: int, originals: Sequence[Key], summaries: Sequence[int]) -> int:
+def _end_of_copies(keys: Sequence[Key], start: int, originals: Sequence[Key], summaries: Container[int]) -> int:
     """Return the number of the first message from `start` on that is neither a copy nor a summary."""
     at = 0
     for number in range(start, len(keys)):

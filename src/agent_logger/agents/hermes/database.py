@@ -99,7 +99,8 @@ _USAGE = f"""
 
 def _sessions(database: ForeignDatabase, condition: str = "1", *values: str) -> dict[str, Row]:
     """Return the rows of sessions by their ids, the newest first."""
-    columns = [column for column in _COLUMNS if column in database.columns("sessions")]
+    existing = database.columns("sessions")
+    columns = [column for column in _COLUMNS if column in existing]
     query = f"SELECT {', '.join(columns)} FROM sessions WHERE {condition} ORDER BY started_at DESC, id DESC"
     return {row["id"]: row for row in database.rows(query, *values) if row["id"]}
 
@@ -116,19 +117,25 @@ def _source_of(row: Row, parent: Row | None) -> str | None:
 
 def _starters(by_id: Mapping[str, Row]) -> dict[str, str | None]:
     """Return the session that started each session. What continues a sub-agent is one, too."""
-    starters: dict[str, str | None] = {}
-    for name in by_id:
-        line, source = [name], _source_among(by_id, name)
-        while source and source in by_id and source not in line:
+    sources = {name: _source_of(row, by_id.get(row.get("parent_session_id") or "")) for name, row in by_id.items()}
+    first = _first_of_lines(sources)
+    return {name: by_id[begins].get("parent_session_id") if begins else None for name, begins in first.items()}
+
+
+def _first_of_lines(sources: Mapping[str, str | None]) -> dict[str, str | None]:
+    """Return, for each session, the first one of the line of those that it continues; None if that one is gone, or the
+    line is a circle. `sources`: what each session continues."""
+    first: dict[str, str | None] = {}
+    for name in sources:
+        line: list[str] = []
+        source: str | None = name
+        while source is not None and source in sources and source not in first:
             line.append(source)
-            source = _source_among(by_id, source)
-        starters[name] = by_id[line[-1]].get("parent_session_id") if source is None else None
-    return starters
-
-
-def _source_among(by_id: Mapping[str, Row], name: str) -> str | None:
-    row = by_id[name]
-    return _source_of(row, by_id.get(row.get("parent_session_id") or ""))
+            first[source] = None
+            source = sources[source]
+        begins = line[-1] if line and source is None else first.get(source or "")
+        first.update(dict.fromkeys(line, begins))
+    return first
 
 
 def _stamp(tree: list[Row], counts: dict[str, list[Row]]) -> SessionStamp:

@@ -11,7 +11,7 @@ from agent_logger.agents.kimi_code.lines import MAIN_AGENT, STATE
 from agent_logger.agents.locations import main_files
 from agent_logger.agents.source_files import SourceFiles
 from agent_logger.files.foreign import SEALED, existing
-from agent_logger.files.sources import FileStamps, Source, StampCache, entries_in, stat_of_copy
+from agent_logger.files.sources import FileStamps, Source, StampCache, entries_below, stat_of_copy
 
 WIRE = "wire.jsonl"
 MOST_AGENTS = 10_000  # sub-agents of one session
@@ -56,7 +56,7 @@ def _others(session: str) -> Iterator[str]:
     """Yield the paths of what belongs to the main file: lines of sub-agents, and the description of the session."""
     agents = sorted(
         entry.path
-        for entry in entries_in(os.path.join(session, "agents"))
+        for entry in entries_below(os.path.join(session, "agents"))
         if entry.name != MAIN_AGENT and entry.is_dir(follow_symlinks=False)
     )
     for path in (*(os.path.join(folder, WIRE) for folder in agents[:MOST_AGENTS]), os.path.join(session, STATE)):

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from agent_logger.agents.conversation import Conversation, OpenTurn
 from agent_logger.agents.objects import time_of_ms
 from agent_logger.agents.source_files import File, SourceFiles
+from agent_logger.files.stored_text import storable
 from agent_logger.model.ids import UUID
 from agent_logger.model.responses import ModelResponse
 from agent_logger.model.session import Block, Session, Turn
@@ -280,7 +281,7 @@ def _id(name: str, messages: list[Json]) -> str:
             break
         texts.append(f"{message.get('role')}{extra.get('timestamp')}{_content(message)}")
     digest = hashlib.sha256("\n".join(texts[:3]).encode("utf-8", "surrogatepass")).hexdigest()
-    return f"{stem}-{digest[:8]}"
+    return f"{storable(stem)}-{digest[:8]}"
 
 
 def _unwrapped(name: str | None) -> str | None:

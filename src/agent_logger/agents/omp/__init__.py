@@ -16,6 +16,7 @@ AGENT = Agent(
     main_file=re.compile(r"(?:^|/)\.omp/agent/sessions/[^/]+/[^/]+\.jsonl$"),
     files=f"{__name__}.files",
     reader=f"{__name__}.session",
+    is_verified=False,
     names_parents=True,
     reports_totals=True,
     names_sessions_on_wire=False,

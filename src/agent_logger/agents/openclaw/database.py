@@ -117,7 +117,8 @@ def _nodes(database: ForeignDatabase, *keys: str | None) -> dict[str | None, Row
     """Return the nodes of these keys; without a key, all."""
     if NODES not in database.tables:
         return {}
-    columns = [column for column in _NODE_COLUMNS if column in database.columns(NODES)]
+    existing = database.columns(NODES)
+    columns = [column for column in _NODE_COLUMNS if column in existing]
     condition = f"session_key IN ({', '.join('?' * len(keys))})" if keys else "1"
     query = f"SELECT {', '.join(columns)} FROM {NODES} WHERE {condition}"
     return {row["session_key"]: row for row in database.rows(query, *keys)}

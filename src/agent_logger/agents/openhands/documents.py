@@ -3,6 +3,7 @@ event. Of a damaged state, the counted responses are read one by one."""
 
 import json
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 
 from agent_logger.agents.objects import decoded, shallow
@@ -15,7 +16,8 @@ from agent_logger.providers.lenient import REFUSED
 BLANKS = b" \t\r\n"
 _USAGES = re.compile(rb'"token_usages"\s*:\s*\[')
 _OWNER = re.compile(rb'"([^"\\]{1,200})"\s*:\s*\{\s*"model_name"')
-_COUNTED = re.compile(rb'\{[^{}]*"prompt_tokens"[^{}]*\}')
+_INNER_OBJECT = re.compile(rb"\{[^{}]*\}")
+_COUNTED = b'"prompt_tokens"'
 _TEXTS = re.compile(rb'"(id|working_dir|execution_status)"\s*:\s*"([^"\\]{1,4096})"')
 
 
@@ -60,12 +62,14 @@ def _found_in(data: bytes) -> Json:
     """Return the fields of a state that can be found in it although it is damaged."""
     metrics: dict[str, Json] = {}
     starts = [match.end() for match in _USAGES.finditer(data)]
-    owners = [(match.start(), match[1].decode("utf-8", "replace")) for match in _OWNER.finditer(data)]
+    owners = list(_OWNER.finditer(data))
     for start, end in zip(starts, [*starts, len(data)][1:], strict=True):
-        owner = next((name for at, name in reversed(owners) if at < start), None)
-        next_owner = next((at for at, _ in owners if at > start), end)
-        usages = [json_object(match[0]) for match in _COUNTED.finditer(data, start, min(end, next_owner))]
-        if owner is not None:
+        place = bisect_left(owners, start, key=re.Match.start)
+        next_owner = owners[place].start() if place < len(owners) else end
+        objects = (match[0] for match in _INNER_OBJECT.finditer(data, start, min(end, next_owner)))
+        usages = [json_object(data) for data in objects if _COUNTED in data]
+        if place:
+            owner = owners[place - 1][1].decode("utf-8", "replace")
             metrics[owner] = {"token_usages": [usage for usage in usages if usage]}
     first: dict[bytes, str] = {}
     for match in _TEXTS.finditer(data):

@@ -10,6 +10,7 @@ from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path, PurePosixPath
+from stat import S_ISDIR
 
 import msgspec
 
@@ -18,7 +19,15 @@ from agent_logger.agents.openhands.documents import entries_of, state_entries_of
 from agent_logger.agents.source_files import File, SourceFiles
 from agent_logger.errors import SourceError
 from agent_logger.files import foreign
-from agent_logger.files.sources import FileStamps, Source, StampCache, entries_in, stat_of, stat_of_copy
+from agent_logger.files.sources import (
+    FileStamps,
+    Source,
+    StampCache,
+    entries_below,
+    entries_in,
+    stat_of,
+    stat_of_copy,
+)
 from agent_logger.protocols.jsonl import Damage, JsonEntry
 
 CONVERSATIONS, SUBAGENTS = "conversations", "subagents"
@@ -57,7 +66,7 @@ def _add_folder(folder: str, stamps: FileStamps, cache: StampCache) -> str | Non
     if state:
         stamps.add_stat(state, os.path.basename(folder))
     newest = None
-    if events := stat_of(f"{folder}/{EVENTS}"):
+    if (events := stat_of(f"{folder}/{EVENTS}")) and S_ISDIR(events.st_mode):
         stamp = f"{events.st_ino}:{events.st_mtime_ns}"
         listed = msgspec.convert(cache.cached(f"{folder}/{EVENTS}", stamp, partial(_listed, folder)), _Listed | None)
         newest = f"{folder}/{EVENTS}/{listed.newest}" if listed else None
@@ -91,7 +100,7 @@ def _folders(folder: str) -> list[str]:
         below = sorted(
             entry.path
             for parent in level
-            for entry in entries_in(f"{parent}/{SUBAGENTS}")
+            for entry in entries_below(f"{parent}/{SUBAGENTS}")
             if entry.is_dir(follow_symlinks=False)
         )
         level = below[: MOST_AGENTS - len(folders)]
@@ -143,7 +152,7 @@ class _Events:
         self._folder = folder
 
     def __iter__(self) -> Iterator[JsonEntry | Damage]:
-        names = {entry.name.removesuffix(foreign.SEALED) for entry in entries_in(str(self._folder))}
+        names = {entry.name.removesuffix(foreign.SEALED) for entry in entries_below(str(self._folder))}
         events = sorted((int(match["number"]), name) for name in names if (match := _EVENT.fullmatch(name)))
         expected = 0
         with _opened_folder(self._folder) as folder:

@@ -231,10 +231,10 @@ class _Part:
 
     def insert(self, turn: _Response, latest: _Response | None) -> None:
         """Add a response after another one, or as the first."""
-        for exchange in self.conversation.exchanges:
-            for at, other in enumerate(exchange.turns):
-                if other is latest:
-                    exchange.turns.insert(at + 1, turn)
+        for exchange in reversed(self.conversation.exchanges):
+            for at in range(len(exchange.turns), 0, -1):  # mostly, it is the last one
+                if exchange.turns[at - 1] is latest:
+                    exchange.turns.insert(at, turn)
                     return
         self.conversation.current()
         self.conversation.exchanges[0].turns.insert(0, turn)

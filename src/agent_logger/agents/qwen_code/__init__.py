@@ -16,6 +16,7 @@ AGENT = Agent(
     main_file=re.compile(rf"(?:^|/){UUID_PATTERN}\.jsonl$"),
     files=f"{__name__}.files",
     reader=f"{__name__}.session",
+    is_verified=False,
     names_sessions_on_wire=False,
     grows_by_lines=False,
     wire=WireIdentity(user_agents=("qwencode/",), calls=f"{__name__}.wire", match_files_by="words"),

@@ -18,6 +18,12 @@ class InstalledAgent(msgspec.Struct, frozen=True, kw_only=True):
     sessions: int
     tokens_per: str | None  # response, exchange or session; null: the files count no tokens
     response_ids: str  # vendor: responses are found on the wire by their ids; client: by order
+    verified: bool  # false: its files are read as public descriptions have them; none of its client was tested
+
+    @property
+    def title(self) -> str:
+        """The name, for people: `omp (unverified)`."""
+        return self.agent if self.verified else f"{self.agent} (unverified)"
 
 
 def installed_agents() -> list[InstalledAgent]:
@@ -40,9 +46,10 @@ def _installed(agent: Agent) -> InstalledAgent | None:
         sessions=len(sessions),
         tokens_per=agent.counts_per,
         response_ids=agent.response_ids,
+        verified=agent.is_verified,
     )
 
 
 def counts_text(agent: InstalledAgent) -> str:
     """Return how many sessions there are: `codex 12 sessions`."""
-    return f"{agent.agent} {pluralize(agent.sessions, 'session')}"
+    return f"{agent.title} {pluralize(agent.sessions, 'session')}"

@@ -263,6 +263,7 @@ class _Joining:
             compactions=_compactions(ranked, threads),
             context_files=next((session.context_files for session in ranked if session.context_files), ()),
             totals=totals,
+            unread_calls=sum(session.unread_calls for session in ranked),
         )
         if not totals:
             return joined

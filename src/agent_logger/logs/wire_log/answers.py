@@ -10,12 +10,30 @@ from typing import Any
 from agent_logger.model.records import Response
 from agent_logger.providers.answer import Answer
 from agent_logger.providers.blocks.base import value_of
-from agent_logger.providers.ending import DROPPED, body_of, read_again
+from agent_logger.providers.ending import (
+    DROPPED,
+    FRAMED_REASONS,
+    body_of,
+    is_answered,
+    is_unread_answer,
+    read_again,
+)
 from agent_logger.providers.json_values import fields_of, text_of
 from agent_logger.providers.registry import Dialect
 from agent_logger.providers.token_counts import usage_of
 
-__all__ = ["answer_of", "body_of"]
+__all__ = ["answer_of", "body_of", "is_unread"]
+
+
+def is_unread(response: Response, dialect: Dialect, *, websocket: bool = False) -> bool:
+    """Whether a model answered, and nothing of the answer is understood. One in a file of its own is not looked at."""
+    if response.body_file or response.reason not in FRAMED_REASONS or not is_answered(response.status):
+        return False
+    body = body_of(response)
+    if not body and response.bytes:
+        return True  # its encoding is unknown
+    return is_unread_answer(read_again(response, dialect, websocket=websocket), body)
+
 
 _NOT_ENDED_WELL = ("failed", "cancelled")  # words of the responses API
 

@@ -18,6 +18,7 @@ class LoggedCall:
     websocket: bool
     started: datetime | None
     model: str | None = None  # that was requested
+    asks_model: bool = False  # maybe at an endpoint that is not known
     exchange: "ExchangeCalls | None" = None  # none: it is outside of exchanges
     ended: datetime | None = None
     open: bool = True

@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from agent_logger.logs.exchange_log import time_of
-from agent_logger.logs.wire_log.answers import answer_of, body_of
+from agent_logger.logs.wire_log.answers import answer_of, body_of, is_unread
 from agent_logger.logs.wire_log.calls import CallThread, ExchangeCalls, LoggedCall
 from agent_logger.messages.human_input import is_interruption, typed
 from agent_logger.model.records import Fork, Request, Response, Rewrite, WireStart
@@ -32,6 +32,7 @@ from agent_logger.providers.blocks.registry import (
     dialect_of_answer,
     message_content,
 )
+from agent_logger.providers.ending import is_answered
 from agent_logger.providers.registry import Dialect, dialect_of
 
 WIRE: frozenset[Witness] = frozenset({"wire"})
@@ -66,6 +67,7 @@ class Reading:
         self._side: list[LoggedCall] = []
         self._short_ids: set[str] = set()
         self._compactions: list[Compaction] = []
+        self._unread = 0  # calls to models
 
     def take(self, record: object) -> None:
         match record:
@@ -98,6 +100,7 @@ class Reading:
             side_turns=[turn for call in self._side if (turn := call.as_turn())],
             parent=self._parent,
             compactions=self._compactions,
+            unread_calls=self._unread,
         )
 
     def _see(self, ts: str) -> datetime | None:
@@ -121,7 +124,10 @@ class Reading:
             started=self._see(record.ts),
         )
         self._open[record.seq] = call
+        call.asks_model = call.websocket or record.method == "POST"
         if call.dialect is None:
+            is_other = call.asks_model and record.kind == "other"
+            call.asks_model = is_other and request_body.asks_model(body_of(record), record.path)
             return
         first = record.retry_of if record.retry_of in self._attempts else record.seq
         earlier = self._attempts.setdefault(first, [])
@@ -172,7 +178,10 @@ class Reading:
     def _response(self, record: Response) -> None:
         ended = self._see(record.ts)
         call = self._open.pop(record.seq, None) or self._lost_call(record)
-        if call is None or call.dialect is None:
+        if call is None:
+            return
+        if call.dialect is None:
+            self._unread += call.asks_model and is_answered(record.status)
             return
         # Clocks may be set back.
         call.ended = max(call.started, ended) if call.started and ended else ended
@@ -180,6 +189,8 @@ class Reading:
         answer = answer_of(record, call.dialect, websocket=call.websocket)
         if answer:
             self._answered(call, call.dialect, answer, record.request_id)
+        elif call.asks_model:
+            self._unread += is_unread(record, call.dialect, websocket=call.websocket)
 
     def _lost_call(self, record: Response) -> LoggedCall | None:
         """Return a side call for an answer whose request is lost: its place is unknown, but it was billed."""

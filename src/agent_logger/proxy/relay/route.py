@@ -40,7 +40,8 @@ _TARGET = re.compile(rb"(?:/(%b))?/([a-z]+)/([^/?]*)(.*)" % TOKEN.pattern.encode
 _HOST = re.compile(r"([a-z0-9.-]+|\[[0-9a-f:]+\])(:\d+)?", re.ASCII)
 # Tokens are in the bodies here, in both directions.
 _TOKEN_ENDPOINT = re.compile(
-    rb"(?i)(?:.*/(?:oauth2?|auth|login|openid-connect)(?:/+v\d[\d.]*)?/*)?/token/*(?:[?].*)?", re.DOTALL
+    rb"(?i)(?:.*/(?:oauth2?|auth|login|openid-connect|copilot_internal)(?:/+v\d[\d.]*)?/*)?/(?:access_)?token/*(?:[?].*)?",
+    re.DOTALL,
 )
 
 

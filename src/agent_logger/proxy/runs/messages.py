@@ -84,6 +84,8 @@ class ProxyReply(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     is_ending: bool = False  # the proxy takes no more runs; another one has to be started
     requests: tuple[RecordedRequest, ...] = ()
     is_complete: bool = True  # `requests` has all that were made
+    not_understood: int = 0  # calls to models that are kept as bytes
+    not_understood_paths: tuple[str, ...] = ()  # of some of them, each once
     hosts: tuple[HostTraffic, ...] = ()  # what the run sent through the forward door, to `FinishRun`
     released: int = 0  # shells that had asked for the proxy
 

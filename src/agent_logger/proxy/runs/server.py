@@ -9,6 +9,7 @@ import os
 import socket
 import tempfile
 import threading
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -40,6 +41,7 @@ FINISH_SECONDS = 10.0
 MODEL_REQUESTS = ("main", "subagent", "side", "compact")
 SHORT_PATH = 60  # of a folder, in which a socket still has room
 LONGEST_PATH = 100  # bytes of a socket's path; systems take 104 or 108
+MOST_PATHS = 20  # that are named, of calls that are not understood
 MOST_FILES = 8  # descriptors that come with a message
 
 
@@ -48,12 +50,13 @@ class RunCalls:
 
     def __init__(self) -> None:
         self._requests: dict[str, list[RecordedRequest]] = {}
+        self._not_understood: dict[str, Counter[str]] = {}  # calls to models, by run and path
         self._ended: dict[str, int] = {}  # how many relayed calls have ended, by run
         self._changed = threading.Condition()
 
     def begin(self, run: str) -> None:
         with self._changed:
-            self._requests[run], self._ended[run] = [], 0
+            self._requests[run], self._ended[run], self._not_understood[run] = [], 0, Counter()
 
     def add(self, line: CallLine) -> None:
         with self._changed:
@@ -69,6 +72,8 @@ class RunCalls:
                     message_id=line.message_id,
                 )
                 self._requests[line.run].append(request)
+            if not line.is_understood:
+                self._not_understood[line.run][line.path] += 1
             if not line.is_message:
                 self._ended[line.run] += 1
                 self._changed.notify_all()
@@ -79,12 +84,19 @@ class RunCalls:
             if run not in self._ended:
                 return ProxyReply()
             is_complete = self._changed.wait_for(lambda: self._ended[run] >= calls, FINISH_SECONDS)
-            return ProxyReply(requests=tuple(self._requests[run]), is_complete=is_complete)
+            unread = self._not_understood[run]
+            return ProxyReply(
+                requests=tuple(self._requests[run]),
+                is_complete=is_complete,
+                not_understood=unread.total(),
+                not_understood_paths=tuple(unread)[:MOST_PATHS],
+            )
 
     def end(self, run: str) -> None:
         with self._changed:
             self._requests.pop(run, None)
             self._ended.pop(run, None)
+            self._not_understood.pop(run, None)
 
 
 class RunTable:

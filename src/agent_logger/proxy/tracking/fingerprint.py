@@ -13,7 +13,7 @@ removed before hashing, nothing else; `CANONICAL` holds one function per API:
   that are Codex's own; ids and `status` are dropped where nothing is stored. A function call is its type, call id and
   name.
 - gemini: function calls gain an id and a signature, responses to them change theirs and are sent twice after a resume;
-  thoughts are not sent back.
+  thoughts are not sent back, or after a resume as texts with a mark.
 
 An answer goes through the same functions, so that the state after it is the state of the next call's prefix.
 """
@@ -140,6 +140,7 @@ def state_of(fingerprint: str | None) -> bytes | None:
 _TOOL_USE = ("tool_use", "server_tool_use", "mcp_tool_use")
 _CALLS = ("function_call", "custom_tool_call")
 _BESIDE = ("id", "status", "internal_chat_message_metadata_passthrough")  # fields that are not what an item says
+_THOUGHT_MARK = "\n[Thought: true]"  # Gemini CLI's
 _FROM_MODEL = (*_CALLS, "reasoning", "local_shell_call", "web_search_call")
 
 Json = dict[str, Any]
@@ -223,7 +224,11 @@ def _content(content: Json) -> Json:
     blocks: list[Any] = []
     for part in parts:
         canonical = _gemini_part(part) if isinstance(part, dict) else part
-        if canonical is None or (blocks and canonical == blocks[-1] and _is_response(canonical)):
+        if (
+            canonical is None
+            or (role == "model" and _is_marked_thought(canonical))
+            or (blocks and canonical == blocks[-1] and _is_response(canonical))
+        ):
             continue
         if blocks and role == "model" and _is_text(canonical) and _is_text(blocks[-1]):
             blocks[-1] = {"text": blocks[-1]["text"] + canonical["text"]}  # a stream cuts texts anywhere
@@ -240,6 +245,10 @@ def _gemini_part(part: Json) -> Json | None:
     if isinstance(response := part.get("functionResponse"), dict):
         return {"functionResponse": {name: value for name, value in response.items() if name != "id"}}
     return {name: value for name, value in part.items() if name != "thoughtSignature"}
+
+
+def _is_marked_thought(part: Any) -> bool:
+    return _is_text(part) and part["text"].endswith(_THOUGHT_MARK)
 
 
 def _is_text(part: Any) -> bool:

@@ -154,17 +154,23 @@ def account_of(headers: Headers) -> bytes | None:
     return sha256(value.encode("utf-8", "surrogatepass")).digest()
 
 
-def agent_id(headers: Headers) -> str | None:
+def agent_id(headers: Headers, body: RequestBody | None = None, agent: str | None = None) -> str | None:
     """The id of the sub-agent that sends the request; `None` if a main agent does."""
     for wire in _WITH_AGENT_HEADER:
         name = named_id(headers.get(wire.agent_header or ""))
-        if name and (wire.agent_header not in wire.session_headers or _is_other(name, wire, headers)):
+        if name and _is_sub_agent(name, wire, headers):
             return name
-    return None
+    calls = call_shapes_of(agent) if body else None
+    return named_id(calls.agent_in(body)) if body and calls else None
 
 
-def _is_other(name: str, wire: WireIdentity, headers: Headers) -> bool:
-    """Whether the name is a sub-agent's: the header may name the session itself, so only another name counts."""
+def _is_sub_agent(name: str, wire: WireIdentity, headers: Headers) -> bool:
+    """Whether the name is a sub-agent's. The header may name the session itself, so only another name counts; or it
+    may name any agent, so only one with a parent counts."""
+    if wire.parent_header:
+        return wire.parent_header in headers
+    if wire.agent_header not in wire.session_headers:
+        return True
     own = (headers.get(header) for header in wire.session_headers if header != wire.agent_header)
     session = next(filter(None, own), None)
     return session is not None and session != name

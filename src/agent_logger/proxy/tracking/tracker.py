@@ -20,7 +20,7 @@ import msgspec
 from agent_logger.agents.registry import agent_called, wire_of
 from agent_logger.model.records import Fork, Identity, Record, Request, Response, Rewrite, WireStart
 from agent_logger.model.session import AGENT_PREFIX
-from agent_logger.providers.request_body import Api, RequestBody, text, value
+from agent_logger.providers.request_body import Api, RequestBody, asks_model, text, value
 from agent_logger.proxy.tracking import classify, identity
 from agent_logger.proxy.tracking.fingerprint import Fingerprints, Rolled, hex_text
 from agent_logger.proxy.tracking.index import Branch, CallOutcome, CallRow, outcome_of
@@ -65,8 +65,8 @@ class TrackedRequest:
     message: bool = False  # whether it is a message of a WebSocket
     redact: Callable[[str], str] | None = None  # removes from a name what must not be written
     unfinished: Sequence[UnfinishedCall] = ()  # other calls that are in flight
-    # The session of its own that the sub-agent has which makes the call, where the tracker knows who started it.
-    agent_session: str | None = None
+    # The sub-agent that makes the call, as the client names it; the tracker sets it.
+    sub_agent: str | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -98,7 +98,7 @@ class Decision:
     agent: str | None = None
     api: Api | None = None
     branch: Branch | None = field(default=None, repr=False)
-    is_unread: bool = False  # a request to a model whose body is missing, or has the form of no API
+    is_unread: bool = False  # a request to a model whose body, or whose endpoint, has the form of no API
 
     def before(self, request: TrackedRequest) -> list[Record]:
         """The records to append ahead of the request's."""
@@ -160,11 +160,13 @@ class Tracker:
         headers = tracked.headers
         named = self._written(tracked, identity.own_name(headers, body, agent) or identity.generic_header(headers))
         if api and body and (units := body.units(api)):
+            tracked.sub_agent = identity.agent_id(headers, body, agent)
             if named and wire_of(agent).agents_have_sessions:
                 named = self._starter(tracked, named, units)
             return self._tracked(tracked, agent, api, body, units, history, named)
         kind = "other" if api else classify.untracked_kind(tracked.method, tracked.path)
-        decision = Decision(kind, "side", agent=agent, is_unread=api is not None and body is None)
+        is_unread = not (body and body.has_content) if api else _asks_model(tracked, kind)
+        decision = Decision(kind, "side", agent=agent, is_unread=is_unread)
         named = named or self._written(tracked, identity.of_gateway(headers))
         if named:
             self._attach(tracked, decision, *self._bearers(tracked, named, agent))
@@ -267,7 +269,7 @@ class Tracker:
         starter = self._starters.get(key)
         if starter is None:
             return named
-        request.agent_session = named.id
+        request.sub_agent = named.id  # it has a session of its own
         return starter
 
     def _unnamed_agent(
@@ -490,9 +492,13 @@ class Tracker:
         return [branch for branch in branches if (branch.identity.id if branch.identity else None) == name.id]
 
     def _thread(self, request: TrackedRequest) -> str:
-        """The thread that the request's headers say it belongs to."""
-        name = request.agent_session or identity.agent_id(request.headers)
-        return AGENT_PREFIX + self._name(request, name) if name else "main"
+        """The thread that the client says the request belongs to."""
+        return AGENT_PREFIX + self._name(request, request.sub_agent) if request.sub_agent else "main"
+
+
+def _asks_model(request: TrackedRequest, kind: classify.Kind) -> bool:
+    """Whether a request to no known endpoint of a model is for a model nevertheless."""
+    return kind == "other" and request.method == "POST" and asks_model(request.body, request.path)
 
 
 def _retried(request: TrackedRequest) -> Collection[CallOutcome]:

@@ -52,6 +52,8 @@ class RequestSummary(NamedTuple):
     problem: str | None = None  # why there is no proxy, or why it cannot read what the agent sends
     hosts: tuple[HostTraffic, ...] = ()  # that were reached through the forward door
     missing: int = 0  # answers in the session file that no request has
+    not_understood: int = 0  # calls to models that are kept as bytes
+    not_understood_paths: tuple[str, ...] = ()  # of some of them
     last_run: LastRun = LastRun()
 
 
@@ -105,6 +107,8 @@ class ProxiedRun:
                 reason=self._reason(reply, has_answers) if reply.is_complete and not reply.requests else None,
                 problem=self._sent.notice if self._sent else None,
                 hosts=reply.hosts,
+                not_understood=reply.not_understood,
+                not_understood_paths=reply.not_understood_paths,
                 missing=_missing(answers_of(session), reply.requests) if session and reply.is_complete else 0,
             )
         last_run = self._last_run(summary)
@@ -125,6 +129,8 @@ class ProxiedRun:
             not_trusted=not_trusted,
             not_opened=tuple(host for host in not_opened if host not in not_trusted),
             missing=summary.missing,
+            not_understood=summary.not_understood,
+            not_understood_paths=summary.not_understood_paths,
             unread=len(unread),
             unread_hosts=tuple(unread[:MOST_HOSTS]),
         )

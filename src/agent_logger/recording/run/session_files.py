@@ -70,8 +70,13 @@ class SessionFiles:
             return None
         sources = agent.discover(agent_folders(agent.location), StampCache())
         changed = [source for source in sources if source.modified >= self._since]
-        names = {source.name for source in changed if not prompts or self._was_asked(source, prompts)}
+        names = {self._name_of(source) for source in changed if not prompts or self._was_asked(source, prompts)}
         return names.pop() if len(names) == 1 else None
+
+    def _name_of(self, source: Source) -> str:
+        """Return the session's id; the name of a file may have only a part of it."""
+        inside = module(self._agent.files).session_id(Path(source.path)) if self._agent.has_id_inside else None
+        return inside or source.name
 
     def _was_asked(self, source: Source, prompts: list[str]) -> bool:
         """Whether the session got one of the prompts in the time of the run."""

@@ -9,7 +9,14 @@ from agent_logger.catalog.ledger.unlisted import session_has_unlisted_calls
 from agent_logger.model.plurals import pluralize
 from agent_logger.model.redaction.redactor import hidden
 from agent_logger.model.session import Session, Turn
-from agent_logger.views.facts import UNLISTED_TEXT, context_of, counts_text, durations, inherited_text
+from agent_logger.views.facts import (
+    UNLISTED_TEXT,
+    context_of,
+    counts_text,
+    durations,
+    inherited_text,
+    unread_text,
+)
 from agent_logger.views.figures import between, money, seconds_text, tokens, turn_seconds, utc
 from agent_logger.views.outline import (
     AgentWork,
@@ -70,6 +77,7 @@ class SessionText:
             (*metrics.models, started, durations(metrics), cost if cost != "unknown" else "cost unknown"),
             (counts_text(metrics), tokens(metrics.usage, metrics.cost)),
             (inherited_text(session, short_id),),
+            (f"not understood: {unread}" if (unread := unread_text(session)) else "",),
             (f"not included: {UNLISTED_TEXT}" if session_has_unlisted_calls(session) else "",),
             (f"context files: {files}" if (files := context_of(session)) else "",),
             (

@@ -10,7 +10,7 @@ from pathlib import Path
 from agent_logger.model.records import Headers, Redaction, Request, Response
 from agent_logger.protocols.encodings import DecodeError, decode
 from agent_logger.providers.answer import Answer, tokens_per_second
-from agent_logger.providers.ending import has_ended, is_answered
+from agent_logger.providers.ending import has_ended, is_answered, is_unread_answer
 from agent_logger.providers.registry import Dialect, dialect_of
 from agent_logger.proxy.call_state import CallState, is_stream, stream_end
 from agent_logger.proxy.head import ParsedHead, StatusLine, status_line
@@ -69,6 +69,7 @@ class RecordedCall:
     _answer: RecordedAnswer | None = None  # set when the response has ended
     _policy: BodyPolicy | None = None  # the policy for the request's body
     _was_sent = False  # the request had a body
+    _is_unread_answer = False  # a model answered, and nothing of that was understood
 
     def __init__(
         self, request: RequestStart, call_id: str, ns: int, secrets: Secrets, context: RecorderContext
@@ -136,10 +137,10 @@ class RecordedCall:
     @property
     def is_understood(self) -> bool:
         """Whether nothing that was said to a model, or by it, is kept as bytes alone. The call has ended."""
-        if self.decision and self.decision.is_unread and self._was_sent:
-            return False
-        policy = self._response_policy()
-        return policy.is_readable or not is_answered(self.status) or self._dialect() is None
+        is_unread = self.decision is not None and self.decision.is_unread and self._was_sent
+        if self._dialect() is None:
+            return not (is_unread and is_answered(self.status))
+        return not is_unread and not self._is_unread_answer
 
     @property
     def status(self) -> int | None:
@@ -201,6 +202,8 @@ class RecordedCall:
             self._answer = RecordedAnswer(reader.finish(framed=state.reason is None), self.secrets)
             if not self._answer.is_clean:
                 hide_pieces(stored, policy)
+            unread = state.reason is None and is_unread_answer(self._answer.answer, stored.text)
+            self._is_unread_answer = is_answered(self.status) and (unread or not policy.is_readable)
         ended = self._has_ended(stored, policy)
         self.complete, self.reason = ended and not state.holes, state.outcome(stream_ended=ended)
         body.pieces, stored.text, stored.pieces = [], b"", ()
