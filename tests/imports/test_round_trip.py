@@ -63,6 +63,7 @@ def come_back(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tu
         bundle(catalog, again := tmp_path / "again.tar.zst")
     assert file.read_bytes() == again.read_bytes()
     monkeypatch.setenv("HOME", str(tmp_path / "empty"))
+    monkeypatch.delenv("AGENT_LOGGER_AGENT_FOLDERS", raising=False)
     other = tmp_path / "empty" / ".agent-logger"
     assert [run_import(other, each).state for each in (file, file)] == ["new", "there"]
     with Catalog.open(other) as catalog:
@@ -81,6 +82,8 @@ def test_every_recorded_session_comes_back_from_a_bundle(
     if recording.name in TITLED_ELSEWHERE:
         pytest.skip("a session is a bundle without the other files of its project")
     recording.copy(home)
+    if recording.agent.location and recording.agent.location.is_named_by_user:
+        monkeypatch.setenv("AGENT_LOGGER_AGENT_FOLDERS", str(home))
     before, after = come_back(home, tmp_path, monkeypatch)
     assert after == before
 
