@@ -157,7 +157,7 @@ def test_list_and_json_tell_where_imports_came_from(home: Path, tmp_path: Path) 
     assert "imported from build7 (bundle x.tar.zst)" in run_command(["show", ID], {"HOME": str(home)}).stdout
 
 
-def test_what_another_home_imported_is_read_with_it(home: Path, tmp_path: Path) -> None:
+def test_imports_of_another_home_are_read_with_it(home: Path, tmp_path: Path) -> None:
     other = tmp_path / "laptop" / ".agent-logger"
     run_import(other, bundle(tmp_path, OTHER, line(3, OTHER)))
     transcript(home, ID, line(1))

@@ -1,5 +1,6 @@
 """A session that is exported as a bundle and imported elsewhere is the same session."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,18 @@ def _bare(summary: SessionSummary) -> SessionSummary:
     return replace(summary, paths=(), imported=())
 
 
+def move(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
+    """Go to another machine, whose agents have no sessions."""
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("AGENT_LOGGER_AGENT_FOLDERS", raising=False)
+
+
+def settle(home: Path) -> None:
+    """Give all files a time in the past, by the second, as bundles have it: some agents say by it when they ended."""
+    for path in home.rglob("*"):
+        os.utime(path, (1_794_000_000, 1_794_000_000))
+
+
 def come_back(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[object, object]:
     """What a catalog says of a home, and one in an empty home of the bundle of all its sessions, imported twice."""
     with Catalog.open() as catalog:
@@ -62,8 +75,7 @@ def come_back(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tu
         file = bundle(catalog, tmp_path / "all.tar.zst")
         bundle(catalog, again := tmp_path / "again.tar.zst")
     assert file.read_bytes() == again.read_bytes()
-    monkeypatch.setenv("HOME", str(tmp_path / "empty"))
-    monkeypatch.delenv("AGENT_LOGGER_AGENT_FOLDERS", raising=False)
+    move(monkeypatch, tmp_path / "empty")
     other = tmp_path / "empty" / ".agent-logger"
     assert [run_import(other, each).state for each in (file, file)] == ["new", "there"]
     with Catalog.open(other) as catalog:
@@ -82,8 +94,8 @@ def test_every_recorded_session_comes_back_from_a_bundle(
     if recording.name in TITLED_ELSEWHERE:
         pytest.skip("a session is a bundle without the other files of its project")
     recording.copy(home)
-    if recording.agent.location and recording.agent.location.is_named_by_user:
-        monkeypatch.setenv("AGENT_LOGGER_AGENT_FOLDERS", str(home))
+    monkeypatch.setenv("AGENT_LOGGER_AGENT_FOLDERS", f"{home},{home / 'project'}")
+    settle(home)
     before, after = come_back(home, tmp_path, monkeypatch)
     assert after == before
 
@@ -91,7 +103,7 @@ def test_every_recorded_session_comes_back_from_a_bundle(
 def test_a_session_of_every_agent_comes_back_from_one_bundle(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    copy_newest(home)
+    copy_newest(monkeypatch, home)
     before, after = come_back(home, tmp_path, monkeypatch)
     assert after == before
 
@@ -108,7 +120,7 @@ def test_the_bytes_on_the_wire_come_back_from_a_bundle(
         before = catalog.read(name), catalog.summary(name), catalog.calls_by_turn(name).keys()
         file = bundle(catalog, tmp_path / "demo.tar.zst", Filter(sessions=frozenset({name})))
     assert wire
-    monkeypatch.setenv("HOME", str(tmp_path / "empty"))
+    move(monkeypatch, tmp_path / "empty")
     other = tmp_path / "empty" / ".agent-logger"
     run_import(other, file)
     with Catalog.open(other) as catalog:
@@ -136,23 +148,25 @@ def test_a_log_that_names_no_session_stays_with_its_session(
     assert after == before
 
 
-def copy_newest(home: Path, *without: str) -> None:
+def copy_newest(monkeypatch: pytest.MonkeyPatch, home: Path, *without: str) -> None:
     """Put a recording of every agent into a home."""
     newest = {each.agent.name: each for each in RECORDINGS if each.name not in TITLED_ELSEWHERE}
     for name, recording in newest.items():
         if name not in without:
             recording.copy(home)
+    monkeypatch.setenv("AGENT_LOGGER_AGENT_FOLDERS", f"{home},{home / 'project'}")
+    settle(home)
 
 
 @pytest.mark.long
 def test_the_archive_of_another_home_is_imported_with_all_sessions(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    copy_newest(home)
+    copy_newest(monkeypatch, home, "aider")  # the archive has its main files only
     archive_all(home / ".agent-logger")
     with Catalog.open() as catalog:
         before = told(catalog)
-    monkeypatch.setenv("HOME", str(tmp_path / "empty"))
+    move(monkeypatch, tmp_path / "empty")
     run_import(other := tmp_path / "empty" / ".agent-logger", home / ".agent-logger")
     with Catalog.open(other) as catalog:
         assert told(catalog) == before
@@ -161,11 +175,11 @@ def test_the_archive_of_another_home_is_imported_with_all_sessions(
 def test_session_files_of_every_agent_are_imported_one_by_one(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    copy_newest(home, "kilo")  # a database from a dump begins as one of opencode
+    copy_newest(monkeypatch, home, "kilo")  # a database from a dump begins as one of opencode
     paths = dict.fromkeys(Path(source.path) for agent in AGENTS for source in sessions_of(agent, StampCache()))
     with Catalog.open() as catalog:
         before = told(catalog)
-    monkeypatch.setenv("HOME", str(tmp_path / "empty"))
+    move(monkeypatch, tmp_path / "empty")
     other = tmp_path / "empty" / ".agent-logger"
     for path in paths:
         run_import(other, path)

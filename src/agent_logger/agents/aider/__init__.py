@@ -6,7 +6,11 @@ HISTORY = ".aider.chat.history.md"
 
 AGENT = Agent(
     name="aider",
-    location=AgentLocation(is_named_by_user=True, globs=(HISTORY, f"*/{HISTORY}", f"*/*/{HISTORY}")),
+    location=AgentLocation(
+        is_named_by_user=True,
+        globs=(HISTORY, f"*/{HISTORY}", f"*/*/{HISTORY}"),
+        beside=("{folder}/.aider.input.history",),
+    ),
     files=f"{__name__}.files",
     reader=f"{__name__}.session",
     response_ids="client",
