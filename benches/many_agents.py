@@ -80,7 +80,7 @@ def measure_all(home: Path, figures: Figures) -> None:
     own, agents = home / ".agent-logger", len(WRITERS) + 1
     shutil.rmtree(own, ignore_errors=True)
     files = sum(1 for path in home.rglob("*") if path.is_file())
-    megabytes, unchanged = size(home) / 1e6, max(files, LEAST_FILES) * UNCHANGED_SECONDS
+    megabytes, unchanged = size(home) / 1e6, round(max(files, LEAST_FILES) * UNCHANGED_SECONDS, 2)
     print(f"{megabytes:.0f} MB in {files} files of {agents} agents\n")
     print(f"{'':24} {'wall s':>8} {'CPU s':>8} {'MB':>6}")
     for command in (["find"], ["ls"], ["usage"]):

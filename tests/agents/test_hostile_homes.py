@@ -58,6 +58,14 @@ def test_no_clock_in_a_database_stops_the_catalog(home: Path, seconds: str) -> N
     assert session.turns == 8
 
 
+@pytest.mark.parametrize("created", ["9" * 5_000, "9" * 15, "\u0663", -5, 1e300, None])
+def test_no_clock_in_a_list_of_sessions_stops_the_catalog(home: Path, created: object) -> None:
+    path = recorded("continue-cli/1.5.47/tools", home) / ".continue/sessions/sessions.json"
+    path.write_text(json.dumps([{**row, "dateCreated": created} for row in json.loads(path.read_bytes())]))
+    [session] = sessions()
+    assert session.turns == 4
+
+
 # ---------------------------------------------------------------- circles
 
 IDS = st.sampled_from("abcdefgh")
@@ -98,7 +106,12 @@ def test_no_name_of_a_file_stops_the_catalog(home: Path, name: bytes, monkeypatc
     os.rename(os.fsencode(trajectory), os.fsencode(trajectory.parent) + b"/" + name + b".json")
     [talk] = recorded("gptme/0.35.1/tools", home).rglob("conversation.jsonl")
     os.rename(os.fsencode(talk.parent), os.fsencode(talk.parent.parent) + b"/" + name)
-    assert {session.agent: session.turns > 0 for session in sessions()} == {"gptme": True, "mini-swe-agent": True}
+    project = os.fsencode(home / "project") + b"/" + name
+    os.makedirs(project + b"/.git")
+    history = DATA / "aider/0.86.2/tools/home/project/.aider.chat.history.md"
+    shutil.copy(os.fsencode(history), project + b"/" + os.fsencode(history.name))
+    turns = {session.agent: session.turns > 0 for session in sessions()}
+    assert turns == {"aider": True, "gptme": True, "mini-swe-agent": True}
 
 
 @pytest.mark.parametrize("child", ["a\0b", "\ud800", "../../../x", "x" * 5_000, "/etc/passwd", ""])

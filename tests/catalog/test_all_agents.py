@@ -74,6 +74,8 @@ class Recording(NamedTuple):
     def possible_sums(self) -> set[Tokens]:
         """What its files may hold: the main conversation, with or without each other kind of call, and what came of
         answers that were cut."""
+        if self.agent.counts_per is None:
+            return {Tokens()}
         manifest = json.loads((self.folder / "manifest.json").read_bytes())
         calls = manifest.get("requests") or manifest.get("responses") or []
         truth = manifest.get("truth_usage_of_complete_responses")

@@ -14,6 +14,7 @@ from agent_logger.agents.source_files import File, SourceFiles
 from agent_logger.errors import SourceError
 from agent_logger.files import foreign
 from agent_logger.files.sources import FileStamps, Source, StampCache, stat_of_copy
+from agent_logger.files.stored_text import storable
 from agent_logger.protocols.jsonl import Damage, JsonEntry
 
 MOST_BYTES = 256 << 20
@@ -50,7 +51,7 @@ def open_session(source: Source) -> SourceFiles:
 
 def _project(path: Path) -> str | None:
     """Return the folder of a history, if it is that of a repository, and not of a copy."""
-    return str(path.parent) if os.path.exists(path.parent / ".git") else None
+    return storable(str(path.parent)) if os.path.exists(path.parent / ".git") else None
 
 
 def _text(folder: Path, name: str) -> str | None:

@@ -28,6 +28,7 @@ HISTORY = MessageForm(
 )
 _BEGINNING = re.compile(rb'\s*\{\s*"sessionId"\s*:\s*"[^"]*"\s*,\s*"title"\s*:\s*"')
 _PROJECT = re.compile(rb'"\s*,\s*"workspaceDirectory"\s*:\s*"(?:[^"\\]|\\.)*"\s*,\s*"history"\s*:\s*\[')
+_TIME = re.compile(r"[0-9]{1,15}")  # milliseconds since 1970
 
 
 class _Row(msgspec.Struct, gc=False):
@@ -72,8 +73,8 @@ def _times(listed: Path, stamp: str) -> Mapping[str, int]:
         rows = msgspec.json.decode(foreign.text(listed, MOST_LIST_BYTES) or "[]", type=list[Json])
     except (*REFUSED, OSError, SourceError):
         return {}
-    known_rows = (fitting(_Row, row) for row in rows)
-    return {row.session: int(row.created) for row in known_rows if row.session and str(row.created).isdecimal()}  # type: ignore[arg-type]
+    times = ((row.session, str(row.created)) for row in (fitting(_Row, row) for row in rows))
+    return {session: int(created) for session, created in times if session and _TIME.fullmatch(created)}
 
 
 def begins_session(first: bytes) -> bool:

@@ -35,7 +35,7 @@ from agent_logger.agents.mistral_vibe.documents import (
 from agent_logger.agents.source_files import File, SourceFiles
 from agent_logger.agents.threads import AgentThread, families
 from agent_logger.files import foreign
-from agent_logger.files.sources import FileStamps, Source, StampCache, entries_in, stat_of, stat_of_copy
+from agent_logger.files.sources import FileStamps, Source, StampCache, entries_below, entries_in, stat_of, stat_of_copy
 from agent_logger.protocols.jsonl import Damage, JsonEntry
 
 AGENTS = "agents"
@@ -98,7 +98,7 @@ def _add_folder(folder: str, stamps: FileStamps, cache: StampCache) -> None:
         stamps.size += int(cache.cached(f"{folder}/{CHUNKS}", stamp, partial(_size_of_history, folder)))
     if meta := stat_of_copy(f"{folder}/{META}"):
         stamps.add_stat(meta, "")
-    for entry in sorted(entries_in(f"{folder}/{JOURNAL}"), key=lambda item: item.name):
+    for entry in sorted(entries_below(f"{folder}/{JOURNAL}"), key=lambda item: item.name):
         stamps.add(entry, "")
 
 
@@ -121,7 +121,7 @@ def _generation(folder: Path) -> str | None:
     named = current_generation(_content(folder / CURRENT) or b"")
     if named and _GENERATION.fullmatch(named):
         return named
-    names = (entry.name for entry in entries_in(str(folder / GENERATIONS)))
+    names = (entry.name for entry in entries_below(str(folder / GENERATIONS)))
     return max(filter(_GENERATION.fullmatch, names), default=None)
 
 
@@ -161,7 +161,7 @@ def _agents_below(folder: str) -> list[str]:
     """Return the files of a session's sub-agents, at any depth: of each its messages, then what describes it."""
     paths, level = [], [folder]
     for _ in range(DEEPEST):
-        parents = (entry for parent in level for entry in entries_in(f"{parent}/{AGENTS}"))
+        parents = (entry for parent in level for entry in entries_below(f"{parent}/{AGENTS}"))
         level = sorted(entry.path for entry in parents if entry.is_dir(follow_symlinks=False))[:MOST_AGENTS]
         paths += [f"{path}/{name}" for path in level for name in (MESSAGES, META) if stat_of_copy(f"{path}/{name}")]
     return paths
@@ -200,7 +200,7 @@ def _files_of_agents(folder: Path) -> list[str]:
 def _stored_files(main: Path, folder: Path) -> Iterator[File]:
     name = PurePosixPath("..", folder.name)
     yield File(str(name / CURRENT), _State(folder))
-    segments = {entry.name.removesuffix(foreign.SEALED) for entry in entries_in(str(folder / JOURNAL))}
+    segments = {entry.name.removesuffix(foreign.SEALED) for entry in entries_below(str(folder / JOURNAL))}
     for segment in sorted(filter(_SEGMENT.fullmatch, segments), key=lambda item: (len(item), item)):
         yield source_file(main, str(name / JOURNAL / segment))
 
