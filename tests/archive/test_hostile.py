@@ -89,7 +89,7 @@ def test_archive_follows_no_links_and_writes_only_below_its_own_folder(home: Pat
     own = home / ".agent-logger"
     assert written(calls, tmp_path)
     assert not [it for it in written(calls, tmp_path) if not it.is_relative_to(own)]
-    kept = [it for it in own.rglob("*") if it.is_file() and it.name != ".folder"]
+    kept = [it for it in (own / "archive").rglob("*") if it.is_file() and it.name != ".folder"]
     assert [it.name for it in kept] == [f"{SESSION}.jsonl"]
     assert not [it for it in own.rglob("*") if it.is_symlink()]
 
