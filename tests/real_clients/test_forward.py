@@ -216,8 +216,12 @@ def test_each_endpoint_of_copilot_is_read(endpoints: tuple[str, ...], model: str
 
 
 def _requests(calls: list[Call]) -> list[Any]:
-    """The calls as they reached the API; some clients shuffle their headers, and Gemini CLI the skills it lists."""
-    return [[*start, sorted(headers), _sorted_skills(body)] for *start, headers, body in alike.requests(calls)]
+    """The calls as they reached the API; some clients shuffle their headers, and Gemini CLI the skills it lists.
+
+    Without the number of the turn, for some ask for a title at the same time: all answers here are the same.
+    """
+    found = [[*start, sorted(headers), _sorted_skills(body)] for *start, _, headers, body in alike.requests(calls)]
+    return sorted(found, key=json.dumps)
 
 
 _SKILLS = re.compile(r"(?<=<available_skills>)(?:\s*<skill>.*?</skill>)+", re.DOTALL)
