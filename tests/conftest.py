@@ -63,7 +63,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: _SLOW.isdisjoint(item.path.parts))
 
 
-_SLOW = {"real_clients", "test_views.py", "test_package.py"}
+_SLOW = {"real_clients", "test_mutate.py", "test_package.py", "test_views.py"}
 
 
 def pytest_collection_finish() -> None:
