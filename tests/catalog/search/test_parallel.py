@@ -101,6 +101,16 @@ def test_few_sessions_are_indexed_without_another_process(home: Path, monkeypatc
         assert catalog.index()
 
 
+def test_sessions_are_indexed_where_no_process_can_be_started(
+    home: Path, on_two_cores: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", str(home / "python"))
+    with Catalog.open(home / ".agent-logger") as catalog:
+        assert catalog.index()
+        assert not on_two_cores
+        _check_equal(home)
+
+
 def test_sessions_that_follow_are_added_to_what_several_processes_made(home: Path, on_two_cores: list[int]) -> None:
     with Catalog.open(home / ".agent-logger") as catalog:
         assert catalog.index()
