@@ -101,6 +101,16 @@ def test_few_sessions_are_indexed_without_another_process(home: Path, monkeypatc
         assert catalog.index()
 
 
+def test_sessions_are_indexed_where_no_process_can_be_started(
+    home: Path, on_two_cores: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", str(home / "python"))
+    with Catalog.open(home / ".agent-logger") as catalog:
+        assert catalog.index()
+        assert not on_two_cores
+        _check_equal(home)
+
+
 def test_sessions_that_follow_are_added_to_what_several_processes_made(home: Path, on_two_cores: list[int]) -> None:
     with Catalog.open(home / ".agent-logger") as catalog:
         assert catalog.index()
@@ -140,8 +150,24 @@ def test_words_of_a_session_that_is_removed_meanwhile_are_not_published(home: Pa
     assert b"clarinet" in words
 
 
+def test_a_session_that_two_processes_index_at_once_is_found_once(home: Path) -> None:
+    session = IndexedSession(ID.format(7), "stamp", [Text(1, 0, INPUT, 0, text="xylophone")])
+    ours = home / ".agent-logger"
+    path = ours / "catalog-text.db"
+    with closing(open_database(path, TEXT_INDEX)) as one, closing(open_database(path, TEXT_INDEX)) as other:
+        builders = [ShardBuilder(database) for database in (one, other)]
+        for builder in builders:
+            builder.add(session)
+        for builder in builders:
+            builder.publish(ours)
+        assert one.execute("SELECT count(*) FROM indexed_sessions").fetchone() == (1,)
+    assert (_shards(ours), _index_rows(ours)) == (1, (1, 1, 1))
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-@pytest.mark.parametrize("shards", [0, 1, 12])
+@pytest.mark.parametrize(
+    "shards", [pytest.param(0, marks=pytest.mark.long), 1, pytest.param(12, marks=pytest.mark.long)]
+)
 @pytest.mark.parametrize(
     ("name", "end"),
     [

@@ -53,7 +53,8 @@ def _main(folder: Path) -> None:
 def index_share(
     folder: Path, catalog: sqlite3.Connection, texts: sqlite3.Connection, share: IndexShare
 ) -> Iterator[int]:
-    """Index the share. Yields the bytes of files that were read since the last time."""
+    """Index the share. Yields the bytes of files that were read since the last time; always before a shard is
+    published, because nobody may want it any more."""
     builder = ShardBuilder(texts)
     read: list[ReadDetails] = []
     for family in share.families:
@@ -63,6 +64,7 @@ def index_share(
             if sum(details.of.size for details in read) >= STORED_BYTES:
                 yield _store(catalog, read)
         if builder.text_bytes >= share.shard_text_bytes:
+            yield _store(catalog, read)
             builder.publish(folder)
     yield _store(catalog, read)
     builder.publish(folder)

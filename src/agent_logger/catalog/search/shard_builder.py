@@ -92,17 +92,21 @@ class ShardBuilder:
 
     def publish(self, folder: Path) -> None:
         """Copy the shard into the index, and begin the next. Nothing is copied if one of its sessions was removed
-        meanwhile: its words must not come back. `folder`: that of the catalog, which for the own home is the home; the
-        catalogs of several homes are deleted when a session is removed."""
+        meanwhile, whose words must not come back, or was indexed by another process. `folder`: that of the catalog,
+        which for the own home is the home; the catalogs of several homes are deleted when a session is removed."""
         self._add_batch()
         self._database.execute("COMMIT")
         with transaction(self._database):
-            if tombstones(folder).keys().isdisjoint(self._sessions):
+            if tombstones(folder).keys().isdisjoint(self._sessions) and not self._is_indexed():
                 self._copy()
         self._database.executescript(
             "DROP TABLE temp.new_words; DROP TABLE temp.new_texts; DROP TABLE temp.new_sessions;"
         )
         self._begin()
+
+    def _is_indexed(self) -> bool:
+        query = "SELECT 1 FROM indexed_sessions JOIN temp.new_sessions USING (session) LIMIT 1"
+        return self._database.execute(query).fetchone() is not None
 
     def _copy(self) -> None:
         database = self._database
