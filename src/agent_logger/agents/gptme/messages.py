@@ -150,7 +150,8 @@ def _object_at(text: str, start: int) -> tuple[Any, int]:
         return text[start:end], end
 
 
-_BRACE_OR_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"?|[{}]', re.DOTALL)  # of a string that is cut, the rest of the text
+# Of a string that is cut, the rest of the text.
+_BRACE_OR_STRING = re.compile(r'"(?:[^"\\]|\\.|(?!))*+"?|[{}]', re.DOTALL)
 
 
 def _end_of_object(text: str, start: int) -> int:

@@ -21,6 +21,7 @@ PARAMETERS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "agent": ("The exact name of the agent", TEXT),
     "project": ("The project's path, or text in it", TEXT),
     "model": ("The model's name, or text in it", TEXT),
+    "machine": ("The name of the machine, if several homes are read", TEXT),
     "title": ("Text in the title", TEXT),
     "since": ("The first day to include, or a time: 2026-11-01, 7d, last week", TEXT),
     "until": ("The last day to include, or a time", TEXT),
