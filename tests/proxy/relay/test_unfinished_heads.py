@@ -20,12 +20,13 @@ RESET = struct.pack("ii", 1, 0)  # close without waiting: what is unread is disc
 def test_a_head_that_was_cut_is_recorded_as_a_bad_request(how: str, tmp_path: Path) -> None:
     with Upstream(answering(response())) as upstream, proxying(tmp_path, upstream) as proxy:
         with proxy.client() as client:
+            client.send(proxy.request())  # after the answer, TLS has nothing to send to a client that is gone
+            client.message()
             client.send(b"GET /v1/models HTTP/1.1\r\nHost: x")
             if how == "reset":
                 client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
         wait_until(lambda: json.loads(proxy.command("status", "--json"))[0]["refused"] == 1)
         assert proxy.stop() == 0
         found = proxy.logged()
-    [call] = found.requests
-    refused = found.response(call)
-    assert (refused.status, refused.complete, refused.reason) == (400, False, "refused")
+    answers = {(it.status, it.complete, it.reason) for it in map(found.response, found.requests)}
+    assert answers == {(200, True, None), (400, False, "refused")}
