@@ -1,4 +1,7 @@
-"""Reading a file of lines, plain or sealed, ours or another program's."""
+"""Reading a file of lines, plain or sealed, ours or another program's.
+
+A plain file that is gone may have been sealed since its path was determined; then the sealed one is read.
+"""
 
 import os
 from collections.abc import Iterator
@@ -8,6 +11,7 @@ from typing import TYPE_CHECKING
 from agent_logger import platform
 from agent_logger.errors import SourceError
 from agent_logger.files import foreign
+from agent_logger.files.foreign import SEALED
 from agent_logger.files.parts import PartFile, open_regular
 from agent_logger.protocols import jsonl
 from agent_logger.protocols.jsonl import Damage, JsonEntry, Torn
@@ -24,15 +28,26 @@ def entries(path: Path) -> Iterator[JsonEntry | Damage | Torn]:
 
     Offsets are those of the plain text. Raises `SourceError` for what is no regular file, and `OSError`.
     """
-    return _sealed_entries(path) if path.suffix == ".zst" else _plain_entries(path)
+    if path.suffix != SEALED:
+        try:
+            yield from _plain_entries(path)
+            return
+        except FileNotFoundError as error:
+            path = _sealed_meanwhile(path, error)
+    yield from _sealed_entries(path)
 
 
 def part_entries(part: PartFile) -> Iterator[JsonEntry | Damage | Torn]:
-    """Everything in a part, also if it is sealed while we look for it."""
-    try:
-        yield from entries(part.existing_path())
-    except FileNotFoundError:
-        yield from entries(part.sealed_path)
+    """Everything in a part, plain or sealed."""
+    return entries(part.existing_path())
+
+
+def _sealed_meanwhile(path: Path, error: FileNotFoundError) -> Path:
+    """Return the sealed form of a file that is gone; raise the error if there is none."""
+    sealed = path.with_name(path.name + SEALED)
+    if not sealed.exists():
+        raise error
+    return sealed
 
 
 def raw_lines(path: Path) -> Iterator[bytes]:
@@ -56,10 +71,17 @@ def whole_lines(part: PartFile) -> Iterator[bytes]:
 
 
 def _chunks(path: Path) -> Iterator[bytes]:
-    if path.suffix == ".zst":
-        with _sealed(path) as sealed:
-            yield from (sealed.read_frame(frame) for frame in sealed.frames)
-        return
+    if path.suffix != SEALED:
+        try:
+            yield from _plain_chunks(path)
+            return
+        except FileNotFoundError as error:
+            path = _sealed_meanwhile(path, error)
+    with _sealed(path) as sealed:
+        yield from (sealed.read_frame(frame) for frame in sealed.frames)
+
+
+def _plain_chunks(path: Path) -> Iterator[bytes]:
     with foreign.opened(path) as fd:
         while chunk := os.read(fd, READ_BYTES):
             if chunk.startswith(b"SQLite format 3"):
@@ -73,17 +95,21 @@ def _too_long(line: Line) -> bytes:
 
 def read_at(path: Path, offset: int, length: int) -> bytes:
     """A piece of the plain text of a file; shorter where the file ends."""
-    if path.suffix == ".zst":
-        with _sealed(path) as sealed:
-            return sealed.read(offset, length)
-    with path.open("rb") as plain:
-        plain.seek(offset)
-        return plain.read(length)
+    if path.suffix != SEALED:
+        try:
+            with path.open("rb") as plain:
+                plain.seek(offset)
+                return plain.read(length)
+        except FileNotFoundError as error:
+            path = _sealed_meanwhile(path, error)
+    with _sealed(path) as sealed:
+        return sealed.read(offset, length)
 
 
 def plain_size(path: Path) -> int:
     """How long the plain text of a file is; 0 if it is gone. Raises `SourceError` if it is damaged."""
-    if path.suffix != ".zst":
+    path = foreign.existing(path) or path
+    if path.suffix != SEALED:
         return platform.size_of(path)
     with _sealed(path) as sealed:
         return sealed.length

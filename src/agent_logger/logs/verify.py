@@ -8,6 +8,8 @@ import msgspec
 
 from agent_logger import platform
 from agent_logger.errors import SourceError
+from agent_logger.files import foreign
+from agent_logger.files.foreign import SEALED
 from agent_logger.files.line_files import entries
 from agent_logger.files.parts import part_of
 from agent_logger.journal.bodies import decode
@@ -56,14 +58,15 @@ def summary(files: list[FileReport]) -> LogReport:
 
 
 def log_files(path: Path) -> Iterator[Path]:
-    """Yield the file itself, or the log files below a folder, ours and other agents'. Links are not followed."""
+    """Yield the file itself, or the log files below a folder, ours and other agents'. Links are not followed, and of a
+    file that is being sealed there is only one."""
     if not path.is_dir():
         yield path
         return
     for folder, names, files in os.walk(path):
         # The spool belongs to the proxy, and is not a log yet.
         names[:] = sorted(name for name in names if name != ".spool")
-        for name in sorted(files):
+        for name in sorted(set(files).difference(name.removesuffix(SEALED) for name in files if name.endswith(SEALED))):
             log_path = Path(folder) / name
             if part_of(log_path) and log_path.is_file() and not log_path.is_symlink():
                 yield log_path
@@ -130,7 +133,7 @@ class FileCheck:
     def report(self) -> FileReport:
         return FileReport(
             path=str(self._path),
-            bytes=platform.size_of(self._path),
+            bytes=platform.size_of(foreign.existing(self._path) or self._path),
             records=self._records,
             torn_bytes=self._torn_bytes,
             mended=self._mended,
