@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 READ_BYTES = 1 << 20
 
 
-def entries(path: Path) -> Iterator[JsonEntry | Damage | Torn]:
+def entries(path: Path, *, in_pieces: bool = False) -> Iterator[JsonEntry | Damage | Torn]:
     """Everything in a file, in order. Memory is bounded by the longest line that is parsed.
 
     Offsets are those of the plain text. Raises `SourceError` for what is no regular file, and `OSError`.
@@ -34,12 +34,18 @@ def entries(path: Path) -> Iterator[JsonEntry | Damage | Torn]:
             return
         except FileNotFoundError as error:
             path = _sealed_meanwhile(path, error)
-    yield from _sealed_entries(path)
+    yield from _sealed_entries(path, in_pieces)
 
 
 def part_entries(part: PartFile) -> Iterator[JsonEntry | Damage | Torn]:
     """Everything in a part, plain or sealed."""
     return entries(part.existing_path())
+
+
+def first_entries(part: PartFile) -> Iterator[JsonEntry | Damage | Torn]:
+    """Everything in a part, for readers of its beginning: of a sealed part only as much is unpacked as is read. What
+    precedes the damage in a damaged frame is there, too, and may be damaged itself."""
+    return entries(part.existing_path(), in_pieces=True)
 
 
 def _sealed_meanwhile(path: Path, error: FileNotFoundError) -> Path:
@@ -131,21 +137,20 @@ def _plain_entries(path: Path) -> Iterator[JsonEntry | Damage | Torn]:
         yield from _tail(splitter)
 
 
-def _sealed_entries(path: Path) -> Iterator[JsonEntry | Damage | Torn]:
+def _sealed_entries(path: Path, in_pieces: bool) -> Iterator[JsonEntry | Damage | Torn]:
     with _sealed(path) as sealed:
         foreign.work.files += 1
         splitter = LineSplitter()
         for frame in sealed.frames:
-            foreign.work.bytes += frame.length
             try:
-                text = sealed.read_frame(frame)
+                for text in sealed.pieces(frame) if in_pieces else (sealed.read_frame(frame),):
+                    foreign.work.bytes += len(text)
+                    yield from _decoded(splitter, text)
             except SourceError:
                 yield from _tail(splitter)
                 yield Damage(splitter.number, frame.offset, frame.length, "a sealed frame is damaged")
                 # Frames end with a line, so the next frame begins with one; how many lines were lost is unknown.
                 splitter = LineSplitter(number=splitter.number + 1, offset=frame.offset + frame.length)
-            else:
-                yield from _decoded(splitter, text)
         yield from _tail(splitter)
         if sealed.cut:
             yield Damage(splitter.number, sealed.length, 0, "the end of the sealed file is missing")

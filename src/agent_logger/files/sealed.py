@@ -94,13 +94,33 @@ class SealedFile:
 
     def read_frame(self, frame: SealedFrame) -> bytes:
         """Read one frame. Raises `SourceError` if it is damaged; the others can still be read."""
+        with self._as_damage():
+            return zstd.decompress(self._packed(frame))
+
+    def pieces(self, frame: SealedFrame) -> Iterator[bytes]:
+        """Yield the text of a frame piece by piece, as far as the caller takes them. Raises `SourceError` where it is
+        damaged; its checksum comes after the last piece."""
+        with self._as_damage():
+            unpacker, data = zstd.ZstdDecompressor(), self._packed(frame)
+            while not unpacker.eof:
+                piece = unpacker.decompress(data, max_length=PIECE_BYTES)
+                if not piece and not unpacker.eof:
+                    raise SourceError(f"{self.path}: a frame is cut")
+                yield piece
+                data = b""
+
+    def _packed(self, frame: SealedFrame) -> bytes:
         self._file.seek(frame.file_offset)
         packed = self._file.read(frame.file_length)
+        claimed = zstd.get_frame_info(packed).decompressed_size
+        if claimed != frame.length or claimed > LONGEST_FRAME:  # before it takes all memory
+            raise SourceError(f"{self.path}: a frame has {claimed} bytes instead of {frame.length}")
+        return packed
+
+    @contextlib.contextmanager
+    def _as_damage(self) -> Iterator[None]:
         try:
-            claimed = zstd.get_frame_info(packed).decompressed_size
-            if claimed != frame.length or claimed > LONGEST_FRAME:  # before it takes all memory
-                raise SourceError(f"{self.path}: a frame has {claimed} bytes instead of {frame.length}")
-            return zstd.decompress(packed)
+            yield
         except zstd.ZstdError as error:
             raise SourceError(f"{self.path}: a frame is damaged: {error}") from error
 

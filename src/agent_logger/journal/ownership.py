@@ -17,7 +17,7 @@ import msgspec
 
 from agent_logger import platform
 from agent_logger.errors import SourceError
-from agent_logger.files.line_files import part_entries
+from agent_logger.files.line_files import first_entries
 from agent_logger.files.parts import PartFile, parts_of
 from agent_logger.model import records
 from agent_logger.model.records import Kind, PartReason
@@ -144,7 +144,7 @@ class Ids(msgspec.Struct, frozen=True):
 def head_of(part: PartFile) -> list[JsonEntry]:
     """The first lines that can be read: a crash may have taken the very first ones. Raises `OSError`."""
     try:
-        readable = (line for line in part_entries(part) if isinstance(line, JsonEntry))
+        readable = (line for line in first_entries(part) if isinstance(line, JsonEntry))
         return list(itertools.islice(readable, HEAD_LINES))
     except (FileNotFoundError, SourceError):
         return []

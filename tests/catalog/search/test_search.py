@@ -20,6 +20,7 @@ from agent_logger.catalog.search import index
 from agent_logger.catalog.search.index import IndexHit, TextPosition
 from agent_logger.catalog.search.query import EXAMPLES, read
 from agent_logger.catalog.search.snippets import in_files
+from agent_logger.files import foreign
 from agent_logger.home.facts import register_log_folder
 from tests.catalog.catalogs import ID, assistant, claude_file, made_anew, tool, user
 from tests.hostile import HOSTILE
@@ -255,6 +256,18 @@ def test_sessions_recorded_only_on_the_wire_are_found(home: Path, catalog: Catal
     (hit,) = [it for it in catalog.search("banana") if it.kind == "input"]
     assert hit.session == "log"
     assert "BANANA" in hit.snippet
+
+
+def test_the_files_of_a_session_are_read_once_for_all_its_hits(home: Path, catalog: Catalog) -> None:
+    write_log(home / "logs" / "anthropic", "log", [start("log"), *calls(1, 2, 3)])
+    register_log_folder(catalog.home, home / "logs")
+    catalog.index()
+    read = []
+    for words, count in (("still", 1), ("banana", 4)):
+        before = foreign.work.bytes
+        assert len(catalog.search(words)) == count
+        read.append(foreign.work.bytes - before)
+    assert read[0] == read[1] > 0
 
 
 def test_coverage_is_reported_and_a_running_indexer_is_not_duplicated(home: Path, catalog: Catalog) -> None:

@@ -5,6 +5,7 @@ import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
@@ -26,9 +27,10 @@ from agent_logger.catalog.queries import PROJECT, OutdatedSession, sources_of
 from agent_logger.catalog.refresh.changes import Progress, state
 from agent_logger.catalog.refresh.incremental import Mark, SessionTail
 from agent_logger.catalog.search import index as text_index
-from agent_logger.catalog.search import query, snippets
+from agent_logger.catalog.search import query
 from agent_logger.catalog.search.index import IndexedSession, IndexHit, TextPosition
 from agent_logger.catalog.search.mark_hits import mark_hits
+from agent_logger.catalog.search.snippets import Snippet, in_files, in_texts
 from agent_logger.catalog.search.texts import INPUT, NO_TURN, TEXT, THINKING, TOOL, Text, texts_of
 from agent_logger.catalog.summary import Hit
 from agent_logger.files.stored_text import storable
@@ -199,7 +201,7 @@ def search(searched: Searched, search_query: query.Query, limit: int) -> list[Hi
     marks = list(mark_hits(searched.catalog, _marks_within(searched, search_query), search_query))
     words = [re.compile(word, re.IGNORECASE) for word in search_query.words]
     hits = _index_hits(searched, search_query, limit)
-    return list(islice(chain(marks, _hits(searched, hits, words)), limit))
+    return list(islice(chain(marks, _hits(searched, hits, words, limit)), limit))
 
 
 def count_hits(searched: Searched, search_query: query.Query) -> int:
@@ -249,12 +251,14 @@ def _sessions_of_machine(searched: Searched, machine: str) -> Iterator[str]:
     return (name for (name,) in rows)
 
 
-def _hits(searched: Searched, hits: Sequence[IndexHit], words: Sequence[re.Pattern[str]]) -> Iterator[Hit]:
-    catalog = searched.catalog
-    sessions = _sessions(catalog, hits)
-    for hit, places in _merge_copies(hits, sessions):
+def _hits(
+    searched: Searched, hits: Sequence[IndexHit], words: Sequence[re.Pattern[str]], limit: int
+) -> Iterator[Hit]:
+    sessions = _sessions(searched.catalog, hits)
+    merged = list(islice(_merge_copies(hits, sessions), limit))
+    snippets = _snippets(searched.catalog, [(hit, places[0]) for hit, places in merged], words)
+    for (hit, places), snippet in zip(merged, snippets, strict=True):
         place, *forks = places
-        snippet = _snippet(catalog, hit, place, words)
         is_typed = place.turn == NO_TURN
         answers = text_index.first_turns(searched.texts, place.session, [place.exchange]) if is_typed else {}
         yield Hit(
@@ -307,12 +311,36 @@ def _merge_copies(
             yield hit, sorted(places, key=lambda place: (in_family.get(place.session, 0), place))
 
 
-def _snippet(
-    catalog: sqlite3.Connection, hit: IndexHit, place: TextPosition, words: Sequence[re.Pattern[str]]
-) -> snippets.Snippet:
-    sources = sources_of(catalog, place.session)
-    files = [Path(path) for source in sources if source.agent for path in (source.path, *(source.others or ()))]
-    if hit.at and (snippet := snippets.in_files(hit, files, words)):
-        return snippet
-    session = load_session(catalog, place.session)
-    return (session and snippets.in_session(hit, place, session, words)) or snippets.Snippet("", ())
+def _snippets(
+    catalog: sqlite3.Connection,
+    located: Sequence[tuple[IndexHit, TextPosition]],
+    words: Sequence[re.Pattern[str]],
+) -> list[Snippet]:
+    """Return the snippet of each hit. The files of a session are read once for all its hits, whatever their order."""
+    numbers_by_session: dict[str, list[int]] = {}
+    for number, (_, place) in enumerate(located):
+        numbers_by_session.setdefault(place.session, []).append(number)
+    found: dict[int, Snippet] = {}
+    for name, numbers in numbers_by_session.items():
+        texts = _SessionTexts(catalog, name, words)
+        found |= {number: texts.snippet(*located[number]) for number in numbers}
+    return [found[number] for number in range(len(located))]
+
+
+class _SessionTexts:
+    """The texts of one session, in its files; the session is read as a whole only for a hit that needs this."""
+
+    def __init__(self, catalog: sqlite3.Connection, name: str, words: Sequence[re.Pattern[str]]) -> None:
+        self._catalog, self._name, self._words = catalog, name, words
+        agents_own = (source for source in sources_of(catalog, name) if source.agent)
+        self._files = [Path(path) for source in agents_own for path in (source.path, *(source.others or ()))]
+
+    def snippet(self, hit: IndexHit, place: TextPosition) -> Snippet:
+        if hit.at and (snippet := in_files(hit, self._files, self._words)):
+            return snippet
+        return in_texts(hit, place, self._texts, self._words) or Snippet("", ())
+
+    @cached_property
+    def _texts(self) -> Sequence[Text]:
+        session = load_session(self._catalog, self._name)
+        return texts_of(session) if session else ()

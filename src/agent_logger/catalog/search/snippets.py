@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from agent_logger.catalog.search.index import IndexHit, TextPosition
-from agent_logger.catalog.search.texts import strings_in, texts_of
+from agent_logger.catalog.search.texts import Text, strings_in
 from agent_logger.errors import SourceError
 from agent_logger.files import foreign
 from agent_logger.model.redaction.redactor import hidden
-from agent_logger.model.session import Session, paths_in
+from agent_logger.model.session import paths_in
 
 AROUND = 60  # characters before the first word that was found
 LONGEST = 200  # characters of a snippet
@@ -47,10 +47,11 @@ def in_files(hit: IndexHit, files: Iterable[Path], words: Sequence[re.Pattern[st
     return snippet(together, words) if any(word.search(together) for word in words) else None
 
 
-def in_session(
-    hit: IndexHit, place: TextPosition, session: Session, words: Sequence[re.Pattern[str]]
+def in_texts(
+    hit: IndexHit, place: TextPosition, texts: Iterable[Text], words: Sequence[re.Pattern[str]]
 ) -> Snippet | None:
-    for text in texts_of(session):
+    """Return a snippet from the texts of a whole session; None if it has no such text."""
+    for text in texts:
         if (text.exchange, text.turn, text.kind, text.at) == (*place[1:], hit.kind, hit.at) and (
             not words or any(word.search(text.text) for word in words)
         ):
