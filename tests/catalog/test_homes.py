@@ -3,9 +3,11 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -27,6 +29,7 @@ from agent_logger.home.facts import bury, register_log_folder
 from agent_logger.home.homes import Homes, folders_inside, folders_outside, homes_of
 from agent_logger.home.machine import note_machine
 from agent_logger.home.marks import change_marks, label_session
+from agent_logger.imports.run import run_import
 from agent_logger.logs.hook_files import file_of, hooks_path
 from agent_logger.model.responses import ModelResponse
 from tests.catalog.catalogs import ID, assistant, claude_file, tool, user
@@ -543,3 +546,61 @@ def test_a_folder_that_is_no_home_is_an_error_with_the_reason(tmp_path: Path, ow
             homes_of(own, folders)
     assert homes_of(own, [tmp_path / "link"]) == Homes(own, has_own=False, others=(laptop,))
     assert homes_of(own, [own]) == homes_of(own, []) == Homes(own)
+
+
+# ---------------------------------------------------------------- homes that somebody made
+
+
+def put_fifo(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def put_nested(path: Path) -> None:
+    lines = (f'{{"type":"{kind}","x":{"[" * 100_000}\n' for kind in ("log_folder", "tombstone", "label"))
+    path.write_text("".join(lines))
+
+
+@contextmanager
+def seconds(most: float) -> Iterator[None]:
+    def fail(*_: object) -> None:
+        pytest.fail(f"it took more than {most} seconds")
+
+    before = signal.signal(signal.SIGALRM, fail)
+    signal.setitimer(signal.ITIMER_REAL, most)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("put", [put_fifo, put_nested])
+def test_no_file_of_another_home_stops_a_command(
+    put: Callable[[Path], None],
+    machine: Callable[[str], Machine],
+    own: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    laptop = machine("laptop")
+    session_on(laptop, 1)
+    laptop.archive(monkeypatch)
+    session_on(Machine(tmp_path), 2)
+    run_import(laptop.home, tmp_path / ".claude")
+    recorded(laptop.home / "sessions")
+    register_log_folder(laptop.home, laptop.home / "sessions")
+    change_marks(laptop.home, [ID.format(1)], labels=["theirs"])
+    event = file_of(hooks_path(laptop.home), time.time(), ID.format(1))
+    event.parent.mkdir(parents=True)
+    event.write_text("{}")
+    files = [path for path in laptop.home.rglob("*") if path.is_file()]
+    assert {path.name for path in files} >= {"facts.jsonl", "machine.json", "origin.json", ".folder", event.name}
+    for path in files:
+        aside = path.rename(tmp_path / "aside")
+        put(path)
+        with seconds(30), read(own, laptop.home) as catalog:
+            assert catalog.machines and catalog.sessions() and catalog.marks() is not None
+            for session in catalog.sessions():
+                catalog.session(session.id)
+        path.unlink()
+        aside.rename(path)

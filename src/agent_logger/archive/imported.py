@@ -20,11 +20,13 @@ import msgspec
 
 from agent_logger.archive.layout import archive_path
 from agent_logger.errors import SourceError, StoreError
+from agent_logger.files import foreign
 from agent_logger.model.origin import ImportOrigin
 
 IMPORTED = "imported"
 ORIGIN, HEAD = "origin.json", "session.json"
 LOGS, HOOKS, AGENTS, FILES = "logs", "hooks", "agents", "files"
+MOST_HEAD_BYTES = 16 << 20
 BUNDLE_FORM = "agent-logger bundle"
 
 
@@ -57,8 +59,8 @@ def imports(home: Path) -> list[ImportOrigin]:
 
 def origin_of(home: Path, name: str) -> ImportOrigin | None:
     try:
-        return msgspec.json.decode((imports_path(home) / name / ORIGIN).read_bytes(), type=ImportOrigin)
-    except (OSError, ValueError):
+        return msgspec.json.decode(_text(imports_path(home) / name / ORIGIN), type=ImportOrigin)
+    except (ValueError, RecursionError):
         return None
 
 
@@ -71,9 +73,13 @@ def units(home: Path) -> Iterator[ImportedUnit]:
 def head_of(log: Path) -> BundledSession | None:
     """Return what the bundle says of the session that a log of an import is of."""
     try:
-        return msgspec.json.decode((log.parents[2] / HEAD).read_bytes(), type=BundledSession)
-    except (OSError, ValueError, IndexError):
+        return msgspec.json.decode(_text(log.parents[2] / HEAD), type=BundledSession)
+    except (ValueError, RecursionError, IndexError):
         return None
+
+
+def _text(path: Path) -> bytes:
+    return foreign.content(path, MOST_HEAD_BYTES) or b""  # it may be in the home of another machine
 
 
 def remove_import(home: Path, name: str) -> None:

@@ -14,9 +14,11 @@ from typing import NamedTuple
 from agent_logger import platform
 from agent_logger.agents.claude_code.naming import folder_name
 from agent_logger.archive.copy import OLDER
+from agent_logger.files import foreign
 from agent_logger.files.foreign import SEALED
 
 FOLDER_FILE = ".folder"
+MOST_PATH_BYTES = 64 << 10
 MOST_NAME = 60  # characters of the path that are in a folder's name, for people
 MAKING = re.compile(rf"\..+\.\d+{OLDER}(?:-journal)?|\.{FOLDER_FILE}\.\d+")  # what a killed copier left
 
@@ -72,11 +74,8 @@ def folders(home: Path) -> list[ArchiveFolder]:
     """Return every folder of which anything was copied. Raises nothing."""
     listing = []
     for path in sorted(archive_path(home).glob(f"*/*/{FOLDER_FILE}")):
-        try:
-            origin = Path(os.fsdecode(path.read_bytes()))
-        except OSError:
-            continue
-        listing.append(ArchiveFolder(path.parent.parent.name, origin, path.parent))
+        if origin := foreign.content(path, MOST_PATH_BYTES):
+            listing.append(ArchiveFolder(path.parent.parent.name, Path(os.fsdecode(origin)), path.parent))
     return listing
 
 

@@ -93,6 +93,16 @@ def pieces(fd: int) -> Iterator[bytes]:
         yield piece
 
 
+def content(path: Path, most_bytes: int) -> bytes | None:
+    """All of a file, as `chunks` yields it; `None` if that is more than so many bytes."""
+    read = bytearray()
+    for chunk in chunks(path):
+        read += chunk
+        if len(read) > most_bytes:
+            return None
+    return bytes(read)
+
+
 def _sealed_chunks(path: Path) -> Iterator[bytes]:
     from agent_logger.files.sealed import SealedFile  # few read such files, and hooks import this module
 

@@ -8,8 +8,11 @@ from typing import TypeVar
 import msgspec
 
 from agent_logger.clock import CLOCK
+from agent_logger.files import foreign
 from agent_logger.files.append import append_shared
 from agent_logger.home.layout import facts_path
+
+MOST_BYTES = 256 << 20
 
 _unwritten: dict[Path, dict[Path, None]] = {}  # by home: folders that could not be written to it
 
@@ -62,13 +65,14 @@ def tombstones(home: Path) -> dict[str, Tombstone]:
 F = TypeVar("F", _LogFolder, Tombstone)
 
 
+def fact_lines(home: Path) -> list[bytes]:
+    """Return the lines of the file; none if it cannot be read. The home may be somebody else's."""
+    return (foreign.content(facts_path(home), MOST_BYTES) or b"").split(b"\n")
+
+
 def _facts(home: Path, kind: type[F]) -> Iterator[F]:
-    try:
-        lines = facts_path(home).read_bytes().split(b"\n")
-    except OSError:
-        return
-    for line in lines:
+    for line in fact_lines(home):
         try:
             yield msgspec.json.decode(line, type=kind)
-        except ValueError:  # another fact
+        except (ValueError, RecursionError):  # another fact
             continue

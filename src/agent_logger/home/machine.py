@@ -10,9 +10,11 @@ from pathlib import Path
 import msgspec
 
 from agent_logger import platform
+from agent_logger.files import foreign
 
 FORM = 1
 LONGEST_NAME = 64  # characters
+MOST_BYTES = 64 << 10
 
 
 class HomeOrigin(msgspec.Struct, frozen=True):
@@ -50,10 +52,10 @@ def note_machine(home: Path) -> None:
 def origin_of(home: Path) -> HomeOrigin:
     """Return what the file says; nothing but the version if a newer one wrote it, and nothing if it cannot be read."""
     try:
-        text = _path(home).read_bytes()
+        text = foreign.content(_path(home), MOST_BYTES) or b""
         version = _form(text).v
         origin = HomeOrigin(v=version) if version > FORM else _decode(text)
-    except (OSError, ValueError):
+    except (ValueError, RecursionError):
         return HomeOrigin()
     return HomeOrigin(usable_name(origin.machine or ""), origin.home, origin.v)
 

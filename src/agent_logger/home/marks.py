@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from agent_logger.clock import CLOCK
 from agent_logger.files.append import append_shared
+from agent_logger.home.facts import fact_lines
 from agent_logger.home.layout import facts_path
 
 
@@ -125,13 +126,9 @@ def _append(home: Path, fact: _Mark) -> None:
 
 
 def _marks(home: Path) -> Iterator[_Mark]:
-    try:
-        lines = facts_path(home).read_bytes().split(b"\n")
-    except OSError:
-        return
-    for line in lines:
+    for line in fact_lines(home):
         if any(tag in line for tag in _TAGS):
             try:
                 yield _decode(line)
-            except ValueError:  # another fact, or a line that a killed process did not end
+            except (ValueError, RecursionError):  # another fact, or a line that a killed process did not end
                 continue

@@ -235,14 +235,7 @@ class _State:
 
 
 def _content(path: Path) -> bytes | None:
-    """Return the bytes of a file; None if there are too many."""
-    chunks, size = [], 0
-    for chunk in foreign.chunks(path):
-        chunks.append(chunk)
-        size += len(chunk)
-        if size > MOST_DOCUMENT_BYTES:
-            return None
-    return b"".join(chunks)
+    return foreign.content(path, MOST_DOCUMENT_BYTES)
 
 
 def _text(folder: Path, name: str) -> str | None:

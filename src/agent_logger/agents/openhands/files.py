@@ -139,7 +139,7 @@ class _State:
     def __iter__(self) -> Iterator[JsonEntry | Damage]:
         if foreign.existing(self._path) is None:
             yield Damage(1, 0, 0, f"{self._path.name} is missing")
-        elif (data := _content(self._path, MOST_STATE_BYTES)) is None:
+        elif (data := foreign.content(self._path, MOST_STATE_BYTES)) is None:
             raise SourceError(f"{self._path}: larger than {MOST_STATE_BYTES >> 20} MB")
         else:
             yield from state_entries_of(data)
@@ -187,22 +187,11 @@ def _event(path: Path, name: str, folder: int | None) -> bytes | None:
         with foreign.opened(path / name if folder is None else name, folder) as fd:
             return b"".join(foreign.pieces(fd)) if os.fstat(fd).st_size <= MOST_EVENT_BYTES else None
     except (SourceError, OSError):  # it is packed, or cannot be read
-        return _content(path / name, MOST_EVENT_BYTES)
+        return foreign.content(path / name, MOST_EVENT_BYTES)
 
 
 def _missing(first: int, last: int) -> str:
     return f"event {first} is missing" if first == last else f"events {first} to {last} are missing"
-
-
-def _content(path: Path, most: int) -> bytes | None:
-    """Return the bytes of a file; None if there are too many."""
-    chunks, size = [], 0
-    for chunk in foreign.chunks(path):
-        chunks.append(chunk)
-        size += len(chunk)
-        if size > most:
-            return None
-    return b"".join(chunks)
 
 
 # ---------------------------------------------------------------- how a file begins
