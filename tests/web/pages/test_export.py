@@ -1,12 +1,21 @@
 """Exports from the page: the bytes of `agent-logger export`, as attachments, without keys."""
 
+import asyncio
 import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from starlette.testclient import TestClient
 
+from agent_logger.exports import formats
+from agent_logger.exports.base import ExportContext, ExportedSession, ExportPiece, Format
+from agent_logger.home.homes import Homes
+from agent_logger.web.app import page_app
+from agent_logger.web.catalog_pool import CatalogPool
+from agent_logger.web.pages import export
+from agent_logger.web.tokens import PageTokens
 from tests.commands import run_command
 from tests.web import homes
 from tests.web.page_process import Page, showing
@@ -73,3 +82,24 @@ def test_a_masked_export_is_what_the_command_writes(page: Page, home: Path, demo
 
 def test_an_unknown_mask_is_a_bad_request(page: Page, demo: str) -> None:
     assert page.ask(f"/sessions/{demo}/export/md?mask=hats", cookie=page.let_in).status == 400
+
+
+def test_no_part_of_an_export_is_made_in_the_event_loop(
+    home: Path, demo: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made_in_loop: list[bool] = []
+
+    def pieces_of(form: Format, session: ExportedSession, context: ExportContext) -> Iterator[ExportPiece]:
+        for piece in formats.pieces_of(form, session, context):
+            made_in_loop.append(asyncio._get_running_loop() is not None)
+            yield piece
+
+    monkeypatch.setattr(export, "pieces_of", pieces_of)
+    pool, tokens = CatalogPool(Homes(home / ".agent-logger")), PageTokens(b"k" * 32, 8081, "run")
+    try:
+        with TestClient(page_app(pool, tokens, 8081), base_url="http://127.0.0.1:8081") as client:
+            client.get(tokens.link())
+            assert client.get(f"/sessions/{demo}/export/md").status_code == 200
+    finally:
+        pool.close()
+    assert made_in_loop and not any(made_in_loop)

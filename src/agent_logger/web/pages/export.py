@@ -37,7 +37,7 @@ async def export(request: Request) -> Response:
     session = await site.pool.query(lambda catalog: _session(catalog, view))
     mask = await site.pool.query(lambda catalog: _mask(catalog, kinds, session.project))
     try:
-        chunks = _chunks(form, session, ExportContext(mask))
+        chunks = await site.pool.run(lambda: _chunks(form, session, ExportContext(mask)))
     except SourceError as error:
         raise HTTPException(404, f"{str(error)[:1].upper()}{str(error)[1:]}.") from error
     name = f"session-{site.short_id(view.summary.id)}.{form.suffix}"
