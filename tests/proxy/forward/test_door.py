@@ -2,6 +2,8 @@
 
 import base64
 import contextlib
+import errno
+import os
 import socket
 import ssl
 import threading
@@ -13,6 +15,7 @@ from typing import cast
 import pytest
 
 from agent_logger.config import Network, Origin
+from agent_logger.proxy.forward import certificates
 from agent_logger.proxy.forward.certificates import Authority
 from agent_logger.proxy.forward.hosts import RecordedHosts
 from agent_logger.proxy.forward.traffic import HostTraffic
@@ -493,6 +496,27 @@ def test_without_a_usable_ca_recorded_hosts_are_passed_on_and_the_status_has_the
         assert counted(relay, f"{HOST}:{upstream.port}").tunnels_unopened == 1
         reason = relay.do(relay.relay.forward.status).certificate_problem
         assert reason and str(tmp_path / "ca") in reason
+
+
+def test_a_host_whose_certificate_cannot_be_made_is_passed_on(
+    foreign: tuple[ssl.SSLContext, ssl.SSLContext], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_descriptor_left() -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    server, client = foreign
+    authority = Authority(tmp_path, RecordedHosts.parse([f"*.{RECORDED}"]))
+    monkeypatch.setattr(certificates, "_memory_file", no_descriptor_left)
+    with over_tls(server) as upstream, opening(Origin("https", HOST, upstream.port)) as relay:
+
+        def begin() -> None:
+            resolve_to_this_machine(relay)
+            relay.relay.forward._certificates = authority
+
+        relay.do(begin)
+        with speaking(relay, f"{HOST}:{upstream.port}", client, HOST):
+            pass
+        assert counted(relay, f"{HOST}:{upstream.port}").tunnels_unopened == 1
 
 
 def test_a_hello_in_small_pieces_is_understood() -> None:

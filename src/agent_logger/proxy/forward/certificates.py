@@ -163,7 +163,10 @@ class Authority:
         start, end = int(now) - LEAF_BACKDATED_SECONDS, int(now) + LEAF_SECONDS - LEAF_BACKDATED_SECONDS
         validity = Validity(max(start, certificate.validity.start), min(end, certificate.validity.end))
         key, pem = issue_leaf(host, certificate, signer.key, validity)
-        context = _server_context(pem + key_pem(key))
+        try:
+            context = _server_context(pem + key_pem(key))
+        except OSError as error:
+            raise StoreError(f"cannot use a certificate for {host}: {error.strerror}") from error
         leaf = _Leaf(context, signer, validity.start, min(now + _LEAF_USED_SECONDS, validity.end))
         while len(self._leaves) >= _LEAVES_KEPT:
             del self._leaves[next(iter(self._leaves))]
