@@ -25,9 +25,19 @@ def start_time(pid: int) -> str | None:
 def process_with(text: str) -> int | None:
     """Return a process of ours that has this text in the environment that it was started with."""
     if not sys.platform.startswith("linux"):
-        lines = (line.split(None, 1) for line in _ps("pid=,command=", "-axEww").splitlines())
-        return next((int(pid) for pid, *words in lines if words and text in words[0]), None)
+        return _pid_beside(text, _ps("pid=,command=", "-axEww"))
     return next((pid for pid in _pids() if text.encode() in _environment(pid)), None)
+
+
+def _pid_beside(text: str, listing: str) -> int | None:
+    """Return the process with this text in its row. A variable of several lines continues its process's row."""
+    pid: int | None = None
+    for line in listing.splitlines():
+        number, _, _ = line.strip().partition(" ")
+        pid = int(number) if number.isdecimal() and number.isascii() else pid
+        if text in line:
+            return pid
+    return None
 
 
 def process_in_session(session: int) -> int | None:

@@ -43,6 +43,7 @@ SHORT_PATH = 60  # of a folder, in which a socket still has room
 LONGEST_PATH = 100  # bytes of a socket's path; systems take 104 or 108
 MOST_PATHS = 20  # that are named, of calls that are not understood
 MOST_FILES = 8  # descriptors that come with a message
+_CLOSE_ON_EXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)  # no child of ours may hold them open
 
 
 class RunCalls:
@@ -126,10 +127,10 @@ class RunTable:
         outer = self._messages.get(message.within or "")
         origins = tuple(dict.fromkeys((*message.origins, *(outer.origins if outer else ()))))
         message = msgspec.structs.replace(message, origins=origins, network=self._network(message.network))
+        run = self._register(message)
         if message.session is None:  # nobody asks for the requests of a shell, and it may make any number
             self._calls.begin(message.id)
-        self._messages[message.token] = message
-        self._runs[message.token] = run = self._register(message)
+        self._messages[message.token], self._runs[message.token] = message, run
         return run
 
     def _network(self, network: Network) -> Network:
@@ -222,7 +223,7 @@ class _Connection:
     def _line(self) -> bytes:
         """Read a line; nothing at the end of the connection."""
         while b"\n" not in self._data:
-            data, files, _, _ = socket.recv_fds(self._socket, 1 << 16, MOST_FILES)
+            data, files, _, _ = socket.recv_fds(self._socket, 1 << 16, MOST_FILES, _CLOSE_ON_EXEC)
             self._outputs += files
             if not data or len(self._data) > LONGEST_MESSAGE:
                 return b""
@@ -262,9 +263,9 @@ class _Connection:
             return ProxyReply(is_ending=True)
         try:
             self._run = self._runs.add(message)
-        except ValueError:
-            self._leases.disconnected(message.token)
-            raise
+        finally:
+            if self._run is None:
+                self._leases.disconnected(message.token)
         return ProxyReply()
 
     def _close_outputs(self) -> None:
