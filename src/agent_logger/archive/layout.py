@@ -72,11 +72,11 @@ def prepare(folder: ArchiveFolder) -> None:
 
 def folders(home: Path) -> list[ArchiveFolder]:
     """Return every folder of which anything was copied. Raises nothing."""
-    listing = []
-    for path in sorted(archive_path(home).glob(f"*/*/{FOLDER_FILE}")):
-        if origin := foreign.content(path, MOST_PATH_BYTES):
-            listing.append(ArchiveFolder(path.parent.parent.name, Path(os.fsdecode(origin)), path.parent))
-    return listing
+    return [
+        ArchiveFolder(path.parent.parent.name, Path(os.fsdecode(origin)), path.parent)
+        for path in sorted(archive_path(home).glob(f"*/*/{FOLDER_FILE}"))
+        if (origin := foreign.content(path, MOST_PATH_BYTES))
+    ]
 
 
 def copies(folder: ArchiveFolder) -> Iterator[ArchivedCopy]:
