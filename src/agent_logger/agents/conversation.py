@@ -6,6 +6,7 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from agent_logger.model.prices import priced
+from agent_logger.model.responses import ModelResponse
 from agent_logger.model.session import MAIN, Block, Compaction, Exchange, Turn, Usage, Witness
 
 TRANSCRIPT: frozenset[Witness] = frozenset({"transcript"})
@@ -65,6 +66,32 @@ class OpenTurn(Sighting):
             complete=self.complete,
         )
         return priced(turn)
+
+    def as_response(
+        self,
+        *,
+        family: str,
+        session: str,
+        project: str | None,
+        agent: str,
+        thread: str | None = None,
+        cost_usd: float | None = None,
+    ) -> ModelResponse:
+        """Return what of the turn is billed. `thread`: instead of its own; `cost_usd`: as the agent counts it."""
+        return ModelResponse(
+            family=family,
+            message_id=self.message_id,
+            model=self.model,
+            usage=self.usage,
+            tier=self.tier,
+            at=self.started,
+            session=session,
+            project=project,
+            agent=agent,
+            thread=thread or self.thread,
+            final=self.complete,
+            reported_cost_usd=cost_usd,
+        )
 
 
 @dataclass(slots=True)

@@ -162,18 +162,7 @@ def billed_of(source: SourceFiles) -> tuple[list[ModelResponse], list[ReportedTo
 def _responses(file: "_SessionFile") -> Iterator[ModelResponse]:
     for turn in file.turns:
         if turn.is_counted and turn.model != SYNTHETIC:
-            yield ModelResponse(
-                family=turn.family,
-                message_id=turn.message_id,
-                model=turn.model,
-                usage=turn.usage,
-                at=turn.started,
-                session=file.id,
-                project=file.project,
-                agent=AGENT_NAME,
-                thread=turn.thread,
-                final=turn.complete,
-            )
+            yield turn.as_response(family=turn.family, session=file.id, project=file.project, agent=AGENT_NAME)
 
 
 class _SessionFile:

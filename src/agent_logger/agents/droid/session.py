@@ -92,18 +92,7 @@ def billed_of(source: SourceFiles) -> tuple[list[ModelResponse], list[ReportedTo
     tree = _Tree(source, spoken=False)
     session, project = tree.main.id, tree.main.start.cwd
     responses = [
-        ModelResponse(
-            family=FAMILY,
-            message_id=turn.message_id,
-            model=turn.model,
-            usage=None,
-            at=turn.started,
-            session=session,
-            project=project,
-            agent=AGENT_NAME,
-            thread=turn.thread,
-            final=turn.complete,
-        )
+        turn.as_response(family=FAMILY, session=session, project=project, agent=AGENT_NAME)
         for file in (tree.main, *tree.agents)
         for turn in file.conversation.turns()
         if turn.is_counted

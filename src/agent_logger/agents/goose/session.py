@@ -66,18 +66,12 @@ def responses_of(source: SourceFiles) -> Iterator[ModelResponse]:
     for reading in (main, *_others(source, spoken=False)):
         for turn in reading.turns():
             if turn.is_counted:
-                yield ModelResponse(
+                yield turn.as_response(
                     family=turn.family,
-                    message_id=turn.message_id,
-                    model=turn.model,
-                    usage=turn.usage,
-                    at=turn.started,
                     session=main.rows.id,
                     project=main.rows.session.working_dir,
                     agent=AGENT_NAME,
-                    thread=turn.thread,
-                    final=turn.complete,
-                    reported_cost_usd=turn.cost,
+                    cost_usd=turn.cost,
                 )
 
 

@@ -67,17 +67,7 @@ def responses_of(source: SourceFiles) -> Iterator[ModelResponse]:
     for log in logs:
         for turn in log.conversation.turns():
             if turn.is_counted:
-                yield ModelResponse(
-                    family=log.family_of(turn),
-                    model=turn.model,
-                    usage=turn.usage,
-                    at=turn.started,
-                    session=main.name,
-                    project=project,
-                    agent=AGENT_NAME,
-                    thread=turn.thread,
-                    final=turn.complete,
-                )
+                yield turn.as_response(family=log.family_of(turn), session=main.name, project=project, agent=AGENT_NAME)
 
 
 # ---------------------------------------------------------------- the files of a session

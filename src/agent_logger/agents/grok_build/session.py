@@ -119,17 +119,7 @@ def billed_of(source: SourceFiles) -> tuple[list[ModelResponse], list[ReportedTo
     session, project = tree.main.id, _project(source, tree.main)
     turns = (turn for file in (tree.main, *tree.agents) for turn in file.conversation.turns())
     responses = [
-        ModelResponse(
-            family=FAMILY,
-            model=turn.model,
-            usage=None,
-            at=turn.started,
-            session=session,
-            project=project,
-            agent=AGENT_NAME,
-            thread=turn.thread,
-            final=turn.complete,
-        )
+        turn.as_response(family=FAMILY, session=session, project=project, agent=AGENT_NAME)
         for turn in turns
         if turn.is_counted
     ]

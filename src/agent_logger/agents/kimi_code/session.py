@@ -113,18 +113,7 @@ def responses_of(source: SourceFiles) -> Iterator[ModelResponse]:
     for file in _wires(source):
         lines = _AgentFile(file, MAIN if file is source.main else _thread_of(file), spoken=False)
         for turn in lines.billed():
-            yield ModelResponse(
-                family=turn.family,
-                message_id=turn.message_id,
-                model=turn.model,
-                usage=turn.usage,
-                at=turn.started,
-                session=state.id or name,
-                project=state.cwd,
-                agent=AGENT_NAME,
-                thread=turn.thread,
-                final=turn.complete,
-            )
+            yield turn.as_response(family=turn.family, session=state.id or name, project=state.cwd, agent=AGENT_NAME)
 
 
 # ---------------------------------------------------------------- the files of a session

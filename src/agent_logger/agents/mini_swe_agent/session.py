@@ -98,19 +98,7 @@ def responses_of(source: SourceFiles) -> Iterator[ModelResponse]:
     run = _Run(source.main)
     for turn in run.conversation.turns():
         if turn.is_counted:
-            yield ModelResponse(
-                family=FAMILY,
-                message_id=turn.message_id,
-                model=turn.model,
-                usage=turn.usage,
-                tier=turn.tier,
-                at=turn.started,
-                session=run.id,
-                project=run.project,
-                agent=AGENT_NAME,
-                thread=turn.thread,
-                final=turn.complete,
-            )
+            yield turn.as_response(family=FAMILY, session=run.id, project=run.project, agent=AGENT_NAME)
 
 
 def id_of(file: File) -> str:

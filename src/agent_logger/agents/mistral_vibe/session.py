@@ -66,18 +66,7 @@ def responses_of(source: SourceFiles) -> Iterator[ModelResponse]:
 def billed_of(source: SourceFiles) -> tuple[list[ModelResponse], list[ReportedTotal]]:
     main, *agents = _parts(source)
     responses = [
-        ModelResponse(
-            family=FAMILY,
-            message_id=turn.message_id,
-            model=turn.model,
-            usage=turn.usage,
-            at=turn.started,
-            session=main.id,
-            project=main.project,
-            agent=AGENT_NAME,
-            thread=turn.thread,
-            final=turn.complete,
-        )
+        turn.as_response(family=FAMILY, session=main.id, project=main.project, agent=AGENT_NAME)
         for part in (main, *agents)
         for turn in part.turns()
         if turn.is_counted

@@ -94,16 +94,8 @@ def responses_of(source: SourceFiles) -> Iterator[ModelResponse]:
     tree = _Tree(source, spoken=False)
     for turn in tree.responses():
         if turn.is_counted or turn.message_id:
-            yield ModelResponse(
-                family=turn.family,
-                message_id=turn.message_id,
-                model=turn.model,
-                usage=turn.usage,
-                at=turn.started,
-                session=tree.main.name,
-                project=tree.main.state.folder,
-                agent=AGENT_NAME,
-                thread=turn.thread,
+            yield turn.as_response(
+                family=turn.family, session=tree.main.name, project=tree.main.state.folder, agent=AGENT_NAME
             )
 
 

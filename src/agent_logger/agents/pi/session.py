@@ -154,18 +154,13 @@ def _responses(main: "_SessionFile", source: SourceFiles, agent: str) -> Iterato
         for turn in file.turns:
             if turn.is_counted:
                 is_of_agent = file is not main and turn.thread == MAIN
-                yield ModelResponse(
+                yield turn.as_response(
                     family=turn.family,
-                    message_id=turn.message_id,
-                    model=turn.model,
-                    usage=turn.usage,
-                    at=turn.started,
                     session=main.id,
                     project=main.project,
                     agent=agent,
                     thread=AGENT_PREFIX + file.id if is_of_agent else turn.thread,
-                    final=turn.complete,
-                    reported_cost_usd=turn.cost,
+                    cost_usd=turn.cost,
                 )
 
 

@@ -78,17 +78,7 @@ def responses_of(source: SourceFiles) -> Iterator[ModelResponse]:
     chat = _Chat(source)
     for turn in (*chat.conversation.turns(), *chat.aside):
         if turn.is_counted:
-            yield ModelResponse(
-                family=FAMILY,
-                message_id=turn.message_id,
-                model=turn.model,
-                usage=turn.usage,
-                at=turn.started,
-                session=chat.id,
-                project=chat.project,
-                agent=AGENT_NAME,
-                thread=turn.thread,
-            )
+            yield turn.as_response(family=FAMILY, session=chat.id, project=chat.project, agent=AGENT_NAME)
 
 
 class _Chat:
