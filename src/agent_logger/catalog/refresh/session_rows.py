@@ -1,0 +1,122 @@
+"""The columns of a session that its responses tell; `details` has those that only the whole session tells."""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from operator import or_
+
+from msgspec.structs import asdict
+
+from agent_logger.catalog.database import json_list
+from agent_logger.catalog.ledger.ledger import NOBODY
+from agent_logger.catalog.ledger.models import AnswerModel, SessionModels, models_of
+from agent_logger.catalog.ledger.rows import WITNESS_SETS, LedgerRow, micros_of
+from agent_logger.catalog.ledger.totals import total
+from agent_logger.catalog.ledger.unlisted import has_unlisted_calls
+from agent_logger.catalog.refresh.descent import response_key
+from agent_logger.catalog.refresh.session_sources import SessionSources
+from agent_logger.files.stored_text import storable
+from agent_logger.model.responses import ModelResponse
+from agent_logger.model.session import MAIN, SIDE, SYNTHETIC
+
+
+def session_columns(
+    name: str, group: SessionSources, family: str, parent: str | None, place: int, inherited_turns: int
+) -> dict[str, object]:
+    billed = total(group.rows)
+    times = [row.at for source in group.sources for row in source.responses if row.at]
+    modified = max(source.modified for source in group.sources)
+    started, ended = (micros_of(min(times)), micros_of(max(times))) if times else (None, None)
+    models = _models(group)
+    context, peak = _context(group)
+    stamps = "\n".join(sorted(source.stamp for source in group.sources))
+    return {
+        "id": name,
+        "family": family,
+        "agent": _agent(group),
+        "response_project": storable(_project(group) or "") or None,
+        "models": json_list(models.all),
+        "side_models": json_list(models.aside),
+        "first_response": started,
+        "last_response": ended,
+        "last_active": ended if ended is not None else round(modified * 1e6),
+        "responses": billed.responses,
+        **asdict(billed.usage),
+        "nano_usd": billed.cost.nano_usd,
+        "unpriced_responses": billed.unpriced,
+        "unpriced_reason": billed.cost.reason,
+        "reported_cost_usd": billed.reported_cost_usd,
+        "context_tokens": context,
+        "peak_context_tokens": peak,
+        "witnesses": _witnesses(group),
+        "parent": parent,
+        "family_position": place,
+        "inherited_turns": inherited_turns,
+        "has_unlisted_calls": _has_unlisted_calls(group),
+        "modified": modified,
+        "size": sum(source.size for source in group.sources),
+        "stamp": hashlib.sha256(stamps.encode()).hexdigest()[:32],
+    }
+
+
+# The columns of a session that exists which do not just get the new value.
+_SAME_DESCENT = "inherited_turns = excluded.inherited_turns AND parent IS excluded.parent"
+SESSION_CHANGES = {
+    "agent": "coalesce(excluded.agent, agent)",
+    "last_active": """CASE WHEN details_stamp IS excluded.stamp THEN coalesce(ended, excluded.last_active)
+        ELSE max(coalesce(ended, excluded.last_active), excluded.last_active) END""",
+    "details_stamp": f"iif({_SAME_DESCENT}, details_stamp, NULL)",
+    "details_position": f"iif({_SAME_DESCENT}, details_position, NULL)",
+}
+
+
+def count_inherited(group: SessionSources) -> int:
+    """Return how many responses of the main thread, as the best witness has it, count in another session."""
+    counted = set(map(response_key, group.rows))
+    own = (row for row in group.best.responses if row.thread == MAIN and row.model != SYNTHETIC)
+    main = set(map(response_key, own))
+    return len(main - counted)
+
+
+def _has_unlisted_calls(gathered: SessionSources) -> int:
+    totals = (batch_total.total for source in gathered.sources for batch_total in source.billed.totals)
+    return int(has_unlisted_calls(_agent(gathered), WITNESS_SETS[_witnesses(gathered)], totals))
+
+
+def _agent(group: SessionSources) -> str | None:
+    names = [source.agent for source in group.sources if source.agent]
+    names += [row.agent for source in group.sources for row in source.responses if row.agent not in NOBODY]
+    return next(iter(names), None)
+
+
+def _project(group: SessionSources) -> str | None:
+    projects = (row.project for source in (group.best, *group.sources) for row in source.responses if row.project)
+    return next(projects, None)
+
+
+def _models(group: SessionSources) -> SessionModels:
+    """Return the models of the session's own responses; where all are a parent's, of those."""
+    if only := _only_model(group.rows):
+        return SessionModels([only], [])
+    rows: Iterable[ModelResponse] = group.rows
+    if not rows:
+        rows = (row for source in group.sources for row in source.responses)
+    in_order = sorted(rows, key=lambda row: (row.at is None, micros_of(row.at), row.model or ""))
+    return models_of(AnswerModel(row.model, row.thread, row.usage is not None) for row in in_order)
+
+
+def _only_model(rows: Sequence[LedgerRow]) -> str | None:
+    """Return the model that gave all of these answers, none of them outside the conversation; `None` if there is no
+    such model."""
+    models = {row.model if row.thread != SIDE else None for row in rows}
+    only = models.pop() if len(models) == 1 else None
+    return None if only == SYNTHETIC else only
+
+
+def _context(group: SessionSources) -> tuple[int | None, int | None]:
+    sizes = [row.usage.context_tokens for row in group.best.responses if row.thread == MAIN and row.usage]
+    return (sizes[-1], max(sizes)) if sizes else (None, None)
+
+
+def _witnesses(group: SessionSources) -> int:
+    return reduce(or_, (source.witnesses for source in group.sources))
