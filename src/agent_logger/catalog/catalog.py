@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 from msgspec.structs import replace
 
-from agent_logger.catalog import queries
+from agent_logger.catalog import queries, source_queries
 from agent_logger.catalog.database import (
     DAMAGED,
     UnusableError,
@@ -311,10 +311,10 @@ class Catalog:
         """Return how many damaged lines are in which file, for each of these sessions that has any; `verify` shows
         them."""
         self._count_damaged_lines(session_ids)
-        return self._with_recovery(lambda database: queries.damaged_files(database, session_ids))
+        return self._with_recovery(lambda database: source_queries.damaged_files(database, session_ids))
 
     def _count_damaged_lines(self, session_ids: Sequence[str] | None) -> None:
-        if self._query(lambda database: queries.sources_to_count(database, session_ids)):
+        if self._query(lambda database: source_queries.sources_to_count(database, session_ids)):
             from agent_logger.catalog.refresh.damage import count_damaged_lines
 
             self._with_recovery(lambda database: count_damaged_lines(database, session_ids))
@@ -329,7 +329,7 @@ class Catalog:
             self.read_details(self._query(queries.live_candidates))
 
     def _note_closed_logs(self, session_ids: Sequence[str] | None) -> None:
-        if self._query(lambda database: queries.open_logs(database, session_ids)):
+        if self._query(lambda database: source_queries.open_logs(database, session_ids)):
             from agent_logger.catalog.live.closed_logs import note_closed_logs
 
             self._with_recovery(lambda database: note_closed_logs(database, session_ids))
@@ -373,7 +373,7 @@ class Catalog:
 
     def sources(self, session_id: str) -> "list[Source]":
         """Return the session with exactly this id as each witness has it, not opened."""
-        return self._query(partial(queries.sources_of, session=session_id))
+        return self._query(partial(source_queries.sources_of, session=session_id))
 
     def forks(self, session_id: str) -> list[str]:
         """Return the sessions that were forked from this one, the one that began first at the beginning."""
@@ -587,7 +587,7 @@ class Catalog:
         from agent_logger.catalog.removal import own_files
 
         sources = {
-            session_id: self._query(partial(queries.sources_of, session=session_id))
+            session_id: self._query(partial(source_queries.sources_of, session=session_id))
             for session_id in dict.fromkeys(session_ids)
         }
         return own_files(self.home, sources)
@@ -597,7 +597,7 @@ class Catalog:
         continues from: without that session's log they would lose their beginning."""
         from agent_logger.catalog.removal import branches_of
 
-        return branches_of(session_ids, self._query(queries.own_logs))
+        return branches_of(session_ids, self._query(source_queries.own_logs))
 
     def remove(self, *session_ids: str) -> "Sequence[OwnFiles]":
         """Delete what we have written of sessions, and do not show them any more, even if their agent still has them.

@@ -10,11 +10,12 @@ from agent_logger.agents.databases.reading import databases_kept_open
 from agent_logger.catalog.database import json_list, transaction
 from agent_logger.catalog.discovery.sessions import joined
 from agent_logger.catalog.ledger.inherited import mark_inherited
-from agent_logger.catalog.queries import OutdatedSession, sources_of, summaries_beside
+from agent_logger.catalog.queries import OutdatedSession
 from agent_logger.catalog.refresh import incremental
 from agent_logger.catalog.refresh.changes import count_change
 from agent_logger.catalog.refresh.incremental import Mark, SessionTail, mark_of, tail_of
 from agent_logger.catalog.session_details import SessionDetails, details_of, micros_or_none
+from agent_logger.catalog.source_queries import sources_of, summaries_beside
 from agent_logger.catalog.usage_queries import session_source_responses
 from agent_logger.model.session import Session
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from agent_logger import platform
 from agent_logger.archive.sessions import copies_by_name
-from agent_logger.catalog.queries import OwnLog
+from agent_logger.catalog.source_queries import OwnLog
 from agent_logger.errors import StoreError
 from agent_logger.files.parts import PartFile, part_of, parts_of
 from agent_logger.files.sources import Source

@@ -27,7 +27,8 @@ from agent_logger.catalog.ledger.totals import (
     time_key,
     totals,
 )
-from agent_logger.catalog.queries import COUNTING, moment, since, until, where_clause, whole_or_part
+from agent_logger.catalog.queries import moment, since, until, where_clause, whole_or_part
+from agent_logger.catalog.source_queries import COUNTING
 from agent_logger.catalog.summary import Filter
 from agent_logger.model.responses import ModelResponse
 from agent_logger.model.session import Usage

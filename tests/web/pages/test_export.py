@@ -84,9 +84,7 @@ def test_an_unknown_mask_is_a_bad_request(page: Page, demo: str) -> None:
     assert page.ask(f"/sessions/{demo}/export/md?mask=hats", cookie=page.let_in).status == 400
 
 
-def test_no_part_of_an_export_is_made_in_the_event_loop(
-    home: Path, demo: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_part_of_an_export_is_made_in_the_event_loop(home: Path, demo: str, monkeypatch: pytest.MonkeyPatch) -> None:
     made_in_loop: list[bool] = []
 
     def pieces_of(form: Format, session: ExportedSession, context: ExportContext) -> Iterator[ExportPiece]:

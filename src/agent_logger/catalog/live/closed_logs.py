@@ -10,7 +10,7 @@ from itertools import groupby
 
 from agent_logger import platform
 from agent_logger.catalog.database import transaction
-from agent_logger.catalog.queries import OpenLog, open_logs
+from agent_logger.catalog.source_queries import OpenLog, open_logs
 from agent_logger.files.parts import parts_by_log, parts_of
 
 

@@ -11,8 +11,8 @@ import msgspec
 
 from agent_logger.agents.databases.reading import databases_kept_open
 from agent_logger.catalog.database import transaction
-from agent_logger.catalog.queries import sources_to_count
 from agent_logger.catalog.refresh.changes import count_change
+from agent_logger.catalog.source_queries import sources_to_count
 from agent_logger.errors import SourceError
 from agent_logger.files import foreign
 from agent_logger.files.parts import PartFile, live_files_of, parts_of

@@ -23,7 +23,7 @@ from agent_logger.catalog.details import (
     load_whole,
     store_details,
 )
-from agent_logger.catalog.queries import PROJECT, OutdatedSession, sources_of
+from agent_logger.catalog.queries import PROJECT, OutdatedSession
 from agent_logger.catalog.refresh.changes import Progress, state
 from agent_logger.catalog.refresh.incremental import Mark, SessionTail
 from agent_logger.catalog.search import index as text_index
@@ -32,6 +32,7 @@ from agent_logger.catalog.search.index import IndexedSession, IndexHit, TextPosi
 from agent_logger.catalog.search.mark_hits import mark_hits
 from agent_logger.catalog.search.snippets import Snippet, in_files, in_texts
 from agent_logger.catalog.search.texts import INPUT, NO_TURN, TEXT, THINKING, TOOL, Text, texts_of
+from agent_logger.catalog.source_queries import sources_of
 from agent_logger.catalog.summary import Hit
 from agent_logger.files.stored_text import storable
 from agent_logger.home.homes import Homes
