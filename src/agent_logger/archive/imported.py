@@ -20,7 +20,7 @@ import msgspec
 
 from agent_logger.archive.layout import archive_path
 from agent_logger.errors import SourceError, StoreError
-from agent_logger.files import foreign
+from agent_logger.home.small_files import read_small_file
 from agent_logger.model.origin import ImportOrigin
 
 IMPORTED = "imported"
@@ -59,7 +59,9 @@ def imports(home: Path) -> list[ImportOrigin]:
 
 def origin_of(home: Path, name: str) -> ImportOrigin | None:
     try:
-        return msgspec.json.decode(_text(imports_path(home) / name / ORIGIN), type=ImportOrigin)
+        return msgspec.json.decode(
+            read_small_file(imports_path(home) / name / ORIGIN, MOST_HEAD_BYTES), type=ImportOrigin
+        )
     except (ValueError, RecursionError):
         return None
 
@@ -73,13 +75,9 @@ def units(home: Path) -> Iterator[ImportedUnit]:
 def head_of(log: Path) -> BundledSession | None:
     """Return what the bundle says of the session that a log of an import is of."""
     try:
-        return msgspec.json.decode(_text(log.parents[2] / HEAD), type=BundledSession)
+        return msgspec.json.decode(read_small_file(log.parents[2] / HEAD, MOST_HEAD_BYTES), type=BundledSession)
     except (ValueError, RecursionError, IndexError):
         return None
-
-
-def _text(path: Path) -> bytes:
-    return foreign.content(path, MOST_HEAD_BYTES) or b""  # it may be in the home of another machine
 
 
 def remove_import(home: Path, name: str) -> None:

@@ -14,8 +14,8 @@ from typing import NamedTuple
 from agent_logger import platform
 from agent_logger.agents.claude_code.naming import folder_name
 from agent_logger.archive.copy import OLDER
-from agent_logger.files import foreign
 from agent_logger.files.foreign import SEALED
+from agent_logger.home.small_files import read_small_file
 
 FOLDER_FILE = ".folder"
 MOST_PATH_BYTES = 64 << 10
@@ -75,7 +75,7 @@ def folders(home: Path) -> list[ArchiveFolder]:
     return [
         ArchiveFolder(path.parent.parent.name, Path(os.fsdecode(origin)), path.parent)
         for path in sorted(archive_path(home).glob(f"*/*/{FOLDER_FILE}"))
-        if (origin := foreign.content(path, MOST_PATH_BYTES))
+        if (origin := read_small_file(path, MOST_PATH_BYTES))
     ]
 
 

@@ -8,9 +8,9 @@ from typing import TypeVar
 import msgspec
 
 from agent_logger.clock import CLOCK
-from agent_logger.files import foreign
 from agent_logger.files.append import append_shared
 from agent_logger.home.layout import facts_path
+from agent_logger.home.small_files import read_small_file
 
 MOST_BYTES = 256 << 20
 
@@ -67,7 +67,7 @@ F = TypeVar("F", _LogFolder, Tombstone)
 
 def fact_lines(home: Path) -> list[bytes]:
     """Return the lines of the file; none if it cannot be read. The home may be somebody else's."""
-    return (foreign.content(facts_path(home), MOST_BYTES) or b"").split(b"\n")
+    return read_small_file(facts_path(home), MOST_BYTES).split(b"\n")
 
 
 def _facts(home: Path, kind: type[F]) -> Iterator[F]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from agent_logger import platform
-from agent_logger.files import foreign
+from agent_logger.home.small_files import read_small_file
 
 FORM = 1
 LONGEST_NAME = 64  # characters
@@ -52,7 +52,7 @@ def note_machine(home: Path) -> None:
 def origin_of(home: Path) -> HomeOrigin:
     """Return what the file says; nothing but the version if a newer one wrote it, and nothing if it cannot be read."""
     try:
-        text = foreign.content(_path(home), MOST_BYTES) or b""
+        text = read_small_file(_path(home), MOST_BYTES)
         version = _form(text).v
         origin = HomeOrigin(v=version) if version > FORM else _decode(text)
     except (ValueError, RecursionError):
