@@ -4,7 +4,7 @@ What the tables mean is known by a module of the agent, whose `DATABASE` is a `S
 database has changed.
 """
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -80,21 +80,25 @@ def trees(parents: Mapping[str, str | None], most: int) -> dict[str, list[str]]:
     children: dict[str | None, list[str]] = {}
     for name, parent in parents.items():
         children.setdefault(parent, []).append(name)
-    tree_of = {name: below(name, children, most) for name, parent in parents.items() if parent not in parents}
+
+    def children_of(name: str) -> list[str]:
+        return children.get(name, [])
+
+    tree_of = {name: below(name, children_of, most) for name, parent in parents.items() if parent not in parents}
     placed = {name for root, tree in tree_of.items() for name in (root, *tree)}
     for name in parents.keys() - placed:
         if (top := _top(parents, name)) not in tree_of:
-            tree_of[top] = below(top, children, most)
+            tree_of[top] = below(top, children_of, most)
     return tree_of
 
 
-def below(root: str, children: Mapping[str | None, Sequence[str]], most: int) -> list[str]:
-    """Return at most so many sessions below one, breadth first."""
-    names = {root: None}
+def below(root: str, children_of: Callable[[str], Iterable[str]], most: int) -> list[str]:
+    """Return at most so many sessions below one, breadth first. `children_of`: those that a session started itself."""
+    names = {root}
     queue = [root]
     for parent in queue:  # grows meanwhile
-        new = [name for name in children.get(parent, ()) if name not in names]
-        names.update(dict.fromkeys(new))
+        new = dict.fromkeys(name for name in children_of(parent) if name not in names)
+        names.update(new)
         queue += new
         if len(names) > most:
             break

@@ -44,7 +44,7 @@ class GooseTables:
         children: dict[str | None, list[str]] = {}
         for row in database.rows(query):
             children.setdefault(row["parent_session_id"], []).append(row["id"])
-        return below(session, children, MOST_SESSIONS)
+        return below(session, lambda name: children.get(name, ()), MOST_SESSIONS)
 
     def root_of(self, database: ForeignDatabase, session: str) -> str | None:
         rows = database.rows("SELECT * FROM sessions")

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from agent_logger.agents.databases.opening import DatabaseSchema, ForeignDatabase, Row
-from agent_logger.agents.databases.sessions import SessionStamp, root_among, trees
+from agent_logger.agents.databases.sessions import SessionStamp, below, root_among, trees
 from agent_logger.agents.hermes.copies import copies_among
 from agent_logger.agents.objects import object_in
 from agent_logger.providers.json_values import text_of
@@ -49,16 +49,13 @@ class HermesTables:
 
     def started_by(self, database: ForeignDatabase, session: str) -> list[str]:
         """Return the sub-agents, and what continues them; a branch of the session itself is a session of its own."""
-        names, parents = [session], _sessions(database, "id = ?", session)
-        for name in names:  # grows meanwhile
-            for child, row in _sessions(database, "parent_session_id = ?", name).items():
-                is_own = name != session or _source_of(row, parents.get(name)) is None
-                if is_own and child not in names:
-                    names.append(child)
-                    parents[child] = row
-            if len(names) > MOST_SESSIONS:
-                break
-        return names[1 : MOST_SESSIONS + 1]
+        row = _sessions(database, "id = ?", session).get(session)
+
+        def children_of(name: str) -> list[str]:
+            children = _sessions(database, "parent_session_id = ?", name)
+            return [child for child in children if name != session or _source_of(children[child], row) is None]
+
+        return below(session, children_of, MOST_SESSIONS)
 
     def root_of(self, database: ForeignDatabase, session: str) -> str | None:
         return root_among(_starters(_sessions(database)), session)

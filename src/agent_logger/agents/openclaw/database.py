@@ -63,7 +63,7 @@ class OpenclawTables:
         children: dict[str | None, list[str]] = {}
         for name, starter in reversed(_starters(_windows(database)).items()):
             children.setdefault(starter, []).append(name)
-        return below(session, children, MOST_SESSIONS)
+        return below(session, lambda name: children.get(name, ()), MOST_SESSIONS)
 
     def root_of(self, database: ForeignDatabase, session: str) -> str | None:
         return root_among(_starters(_windows(database)), session)

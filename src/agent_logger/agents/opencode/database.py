@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from agent_logger.agents.databases.opening import DatabaseSchema, ForeignDatabase, Row
-from agent_logger.agents.databases.sessions import SessionDatabases, SessionStamp, root_among, trees
+from agent_logger.agents.databases.sessions import SessionDatabases, SessionStamp, below, root_among, trees
 
 MOST_SESSIONS = 10_000  # sessions that one session may have started
 TABLES = {
@@ -33,14 +33,12 @@ class OpencodeTables:
         return [_stamp([by_id[name] for name in (root, *tree)], rows_by_session) for root, tree in tree_of.items()]
 
     def started_by(self, database: ForeignDatabase, session: str) -> list[str]:
-        sessions = [session]
         query = "SELECT id FROM session WHERE parent_id = ? ORDER BY time_created, id"
-        for parent in sessions:  # grows meanwhile
-            children = database.rows(query, parent)
-            sessions.extend(row["id"] for row in children if row["id"] and row["id"] not in sessions)
-            if len(sessions) > MOST_SESSIONS:
-                break
-        return sessions[1 : MOST_SESSIONS + 1]
+
+        def children_of(parent: str) -> list[str]:
+            return [row["id"] for row in database.rows(query, parent) if row["id"]]
+
+        return below(session, children_of, MOST_SESSIONS)
 
     def root_of(self, database: ForeignDatabase, session: str) -> str | None:
         rows = database.rows("SELECT id, parent_id FROM session")
