@@ -62,7 +62,7 @@ class Descent:
         self.places |= places
 
 
-class Origins:
+class ResponseOrigins:
     """Where a response occurred first: copies may keep its time, so that the ledger cannot tell, but a fork has what
     its parent had."""
 

@@ -24,7 +24,7 @@ from agent_logger.catalog.ledger.stored_responses import (
     encode_totals,
 )
 from agent_logger.catalog.refresh.changes import REMOVED
-from agent_logger.catalog.refresh.descent import Descent, Origins, families_of
+from agent_logger.catalog.refresh.descent import Descent, ResponseOrigins, families_of
 from agent_logger.catalog.refresh.session_rows import SESSION_CHANGES, count_inherited, session_columns
 from agent_logger.catalog.refresh.session_sources import BilledResponses, BilledSource, SessionSources
 from agent_logger.catalog.session_details import micros_or_none
@@ -230,7 +230,7 @@ def _derive(database: sqlite3.Connection, names: set[str], fresh: Mapping[str, B
     for billed in _counted_once(sources) if has_imports else (source.billed for source in sources):
         ledger.add(billed.responses)
         ledger.add_totals(billed.totals)
-    for row in ledger.rows(Origins(gathered, parents).session_of):
+    for row in ledger.rows(ResponseOrigins(gathered, parents).session_of):
         gathered[row.session].rows.append(row)
     _replace_rows(database, names, [row for group in gathered.values() for row in group.rows])
     gone = (json_list(names - gathered.keys()),)
