@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from _agent_homes import WRITERS, conversations, write_claude
-from agent_logger.catalog.index_lock import indexing
+from agent_logger.catalog.search.index_lock import indexing
 from catalog import INDEX, OURS, seconds, size
 
 RUNS = 3

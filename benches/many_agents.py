@@ -24,7 +24,7 @@ from typing import NamedTuple
 from _agent_homes import WRITERS, Conversation, conversations
 from _claude_corpus import Corpus
 from _figures import Figures, arguments_parser
-from agent_logger.catalog.index_lock import indexing
+from agent_logger.catalog.search.index_lock import indexing
 from catalog import INDEX, OURS, size
 
 LINES_OF_RESPONSE = 3.3  # in Claude Code's files

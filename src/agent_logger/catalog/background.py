@@ -9,7 +9,7 @@ from threading import Thread
 
 from agent_logger import platform
 from agent_logger.catalog.folders_of_catalogs import catalog_folder
-from agent_logger.catalog.index_lock import indexing
+from agent_logger.catalog.search.index_lock import indexing
 from agent_logger.home.homes import Homes, homes_of
 
 NEVER = "never"

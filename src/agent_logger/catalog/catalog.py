@@ -16,21 +16,11 @@ from typing import TYPE_CHECKING, Self, TypeVar
 from msgspec.structs import replace
 
 from agent_logger.catalog import queries, source_queries
-from agent_logger.catalog.database import (
-    DAMAGED,
-    UnusableError,
-    discard,
-    is_damage,
-    is_file,
-    is_same_file,
-    open_database,
-    open_in_memory,
-)
-from agent_logger.catalog.folders_of_catalogs import catalog_folder, delete_catalogs_of_several_homes, mark_used
+from agent_logger.catalog.folders_of_catalogs import catalog_folder, delete_catalogs_of_several_homes
 from agent_logger.catalog.queries import NEED_DETAILS, Order
+from agent_logger.catalog.recovery import CatalogDatabases
 from agent_logger.catalog.refresh.changes import Progress, changes
 from agent_logger.catalog.refresh.refresh import RefreshReport, refresh
-from agent_logger.catalog.schema import CATALOG, TEXT_INDEX
 from agent_logger.catalog.summary import Filter, Hit, SessionChoices, SessionHeading, SessionSummary, Uncounted
 from agent_logger.errors import StoreError
 from agent_logger.home.homes import OWN, Homes, homes_of
@@ -75,12 +65,8 @@ class Catalog:
     def __init__(self, home: str | os.PathLike[str] | Homes, fresh_seconds: float = FRESH_SECONDS) -> None:
         self.homes = home if isinstance(home, Homes) else Homes(Path(home).expanduser())
         self._fresh_seconds = fresh_seconds
-        self.problem: str | None = None
         self._folder = catalog_folder(self.homes)
-        self._path = self._folder / "catalog.db"
-        self._text_path = self._folder / "catalog-text.db"
-        self._open: sqlite3.Connection | None = None
-        self._texts: sqlite3.Connection | None = None
+        self._databases = CatalogDatabases(self.homes, self._folder)
         self._unsealed_since = float("inf")  # the time that the last refresh reported
         self._refreshed = float("-inf") if fresh_seconds < float("inf") else 0.0
 
@@ -92,6 +78,10 @@ class Catalog:
         from agent_logger import config
 
         return cls(homes_of(Path(home or config.home()).expanduser(), homes))
+
+    @property
+    def problem(self) -> str | None:
+        return self._databases.problem
 
     @property
     def home(self) -> Path:
@@ -111,23 +101,20 @@ class Catalog:
 
     def close(self) -> None:
         """Close the databases. What the catalog knows stays there for the next one."""
-        for database in (self._open, self._texts):
-            if database:
-                database.close()
-        self._open = self._texts = None
+        self._databases.close()
 
     # ------------------------------------------------------------ keeping up
 
     def refresh(self, progress: Progress | None = None) -> RefreshReport:
         """Take in what has changed since the last refresh by any process. Queries do so by themselves."""
-        done = self._with_recovery(lambda database: refresh(database, self.homes, progress))
+        done = self._databases.run(lambda database: refresh(database, self.homes, progress))
         self._refreshed, self._unsealed_since = time.monotonic(), done.unsealed_since
         return done
 
     @property
     def version(self) -> int:
         """A number that changes with every change in the catalog. Looks at no files: `refresh` does."""
-        return self._with_recovery(changes)
+        return self._databases.run(changes)
 
     def read_details(self, sessions: Iterable[str] | None = None, progress: Progress | None = None) -> bool:
         """Read titles, exchanges and tools of all sessions, or of these, where they are not known yet. Returns whether
@@ -140,7 +127,7 @@ class Catalog:
         total, done = sum(source.size for source in left), 0
         for start in range(0, len(left), DETAILS_AT_ONCE):
             batch = left[start : start + DETAILS_AT_ONCE]
-            self._with_recovery(partial(read_details, batch=batch))
+            self._databases.run(partial(read_details, batch=batch))
             done += sum(source.size for source in batch)
             if progress:
                 progress(done, total)
@@ -150,7 +137,7 @@ class Catalog:
         """Add to the search index what is missing from it, the session last active first; for no longer than `seconds`,
         if they are given. Returns whether the index is complete then. If another process is filling the index, this one
         leaves it to that."""
-        from agent_logger.catalog.index_lock import indexing
+        from agent_logger.catalog.search.index_lock import indexing
         from agent_logger.catalog.search.search import index
 
         self._query(lambda _: None)
@@ -160,12 +147,14 @@ class Catalog:
             if seconds == float("inf"):
                 self._index_on_all_cores(progress)
                 self._count_damaged_lines(None)
-            return self._with_texts(lambda database, texts: index(database, texts, progress, seconds))
+            return self._databases.run_with_texts(lambda database, texts: index(database, texts, progress, seconds))
 
     def _index_on_all_cores(self, progress: Progress | None) -> None:
         from agent_logger.catalog.search.parallel import index_new_sessions
 
-        self._with_texts(lambda database, texts: index_new_sessions(self._folder, database, texts, progress))
+        self._databases.run_with_texts(
+            lambda database, texts: index_new_sessions(self._folder, database, texts, progress)
+        )
 
     def is_sealing_due(self, after_seconds: float | None) -> bool:
         """Whether there may be parts of logs that were not touched for so long, as the last refresh saw."""
@@ -173,7 +162,7 @@ class Catalog:
 
         if not self.homes.are_own_alone:  # logs of another home are never changed
             return False
-        return self._with_recovery(lambda database: is_due(database, self._unsealed_since, after_seconds))
+        return self._databases.run(lambda database: is_due(database, self._unsealed_since, after_seconds))
 
     def seal(self, after_seconds: float | None, *, seconds: float = float("inf")) -> int:
         """Seal the parts of our logs that were not touched for so long (None: never), wherever they are; for no longer
@@ -182,19 +171,19 @@ class Catalog:
 
         if not self.homes.are_own_alone:
             return 0
-        return self._with_recovery(lambda database: seal(database, self.home, after_seconds, seconds))
+        return self._databases.run(lambda database: seal(database, self.home, after_seconds, seconds))
 
     @property
     def backlog(self) -> int:
         """The bytes of sessions that were only read for their cost. Looks at no files."""
-        return self._with_recovery(queries.backlog)
+        return self._databases.run(queries.backlog)
 
     @property
     def coverage(self) -> "Coverage":
         """How much of all sessions the search index covers."""
         from agent_logger.catalog.search.search import coverage
 
-        return self._with_texts(coverage)
+        return self._databases.run_with_texts(coverage)
 
     # ------------------------------------------------------------ questions
 
@@ -311,13 +300,13 @@ class Catalog:
         """Return how many damaged lines are in which file, for each of these sessions that has any; `verify` shows
         them."""
         self._count_damaged_lines(session_ids)
-        return self._with_recovery(lambda database: source_queries.damaged_files(database, session_ids))
+        return self._databases.run(lambda database: source_queries.damaged_files(database, session_ids))
 
     def _count_damaged_lines(self, session_ids: Sequence[str] | None) -> None:
         if self._query(lambda database: source_queries.sources_to_count(database, session_ids)):
             from agent_logger.catalog.refresh.damage import count_damaged_lines
 
-            self._with_recovery(lambda database: count_damaged_lines(database, session_ids))
+            self._databases.run(lambda database: count_damaged_lines(database, session_ids))
 
     def _read_conditions(self, conditions: Filter, *, needs_details: bool = False) -> None:
         """Read what the conditions are about: titles, or which sessions are live, which the details of those show that
@@ -332,7 +321,7 @@ class Catalog:
         if self._query(lambda database: source_queries.open_logs(database, session_ids)):
             from agent_logger.catalog.live.closed_logs import note_closed_logs
 
-            self._with_recovery(lambda database: note_closed_logs(database, session_ids))
+            self._databases.run(lambda database: note_closed_logs(database, session_ids))
 
     def calls(self, session_id: str) -> "list[WireCall]":
         """Return the session's calls, as the wire saw them, in the order of time; none if it did not."""
@@ -501,9 +490,9 @@ class Catalog:
 
         limit = min(limit, MOST_ASKED)
         self.index(seconds=INDEX_SECONDS)
-        before = self._texts
+        before = self._databases.texts
         hits = self._search(words, since, until, partial(search, limit=limit))
-        if self._texts is before:
+        if self._databases.texts is before:
             return hits
         self.index(seconds=INDEX_SECONDS)  # it was damaged or deleted, and started again
         return self._search(words, since, until, partial(search, limit=limit))
@@ -521,7 +510,9 @@ class Catalog:
         query, marks = read(words), self.marks()
         query.since = queries.since(since) // 1000 if since else None
         query.until = queries.until(until) // 1000 if until else None
-        return self._with_texts(lambda database, texts: work(Searched(database, texts, marks, self.homes), query))
+        return self._databases.run_with_texts(
+            lambda database, texts: work(Searched(database, texts, marks, self.homes), query)
+        )
 
     # ------------------------------------------------------------ marks
 
@@ -615,74 +606,12 @@ class Catalog:
             raise StoreError("sessions of several homes cannot be removed; remove them from the home that they are in")
         ours = self.files_of_ours(*session_ids)
         remove_files(self.home, session_ids, ours)
-        self._with_texts(lambda _, texts: erase(texts, session_ids))
+        self._databases.run_with_texts(lambda _, texts: erase(texts, session_ids))
         delete_catalogs_of_several_homes(self.home)
         self.refresh()
         return ours
 
-    # ------------------------------------------------------------ the database, whatever happens to it
-
     def _query(self, question: Callable[[sqlite3.Connection], T]) -> T:
         if time.monotonic() - self._refreshed > self._fresh_seconds:
             self.refresh()
-        return self._with_recovery(question)
-
-    def _with_recovery(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run a query, and run it again with another database if this one fails: a new one, else one in memory."""
-        try:
-            return work(self._database())
-        except DAMAGED as error:
-            if self._open and not is_file(self._open):
-                raise
-            self._recover(error)
-        return work(self._database())
-
-    def _with_texts(self, work: Callable[[sqlite3.Connection, sqlite3.Connection], T]) -> T:
-        """Run a query that needs the search index too, with recovery. The index is replaced if another catalog does not
-        help."""
-        try:
-            return self._with_recovery(lambda database: work(database, self._text_database()))
-        except DAMAGED as error:
-            if self._texts is None or self.problem:
-                raise
-            self._recover_texts(self._texts, error)
-        return self._with_recovery(lambda database: work(database, self._text_database()))
-
-    def _text_database(self) -> sqlite3.Connection:
-        if self._texts and not self.problem and not is_same_file(self._texts, self._text_path):
-            self._texts.close()
-            self._texts = None
-        if self._texts is None:
-            try:
-                if self.problem:
-                    raise UnusableError(self.problem)
-                self._texts = open_database(self._text_path, TEXT_INDEX)
-            except UnusableError as error:
-                self._texts, self.problem = open_in_memory(TEXT_INDEX), str(error)
-        return self._texts
-
-    def _database(self) -> sqlite3.Connection:
-        if self._open and not self.problem and not is_same_file(self._open, self._path):
-            self.close()  # the file was deleted
-        if self._open is None:
-            try:
-                self._open = open_database(self._path, CATALOG)
-                if not self.homes.are_own_alone:
-                    mark_used(self._folder)
-            except UnusableError as error:
-                self._open, self.problem = open_in_memory(CATALOG), str(error)
-            queries.prepare(self._open)
-        return self._open
-
-    def _recover(self, error: Exception) -> None:
-        damaged = self._open
-        self.close()
-        if not (damaged and is_damage(error) and discard(damaged, self._path)):  # full, locked, not to be written to
-            self._open, self.problem = open_in_memory(CATALOG), f"{self._path}: {error}"
-            queries.prepare(self._open)
-        refresh(self._database(), self.homes)
-
-    def _recover_texts(self, texts: sqlite3.Connection, error: Exception) -> None:
-        texts.close()
-        is_gone = is_damage(error) and discard(texts, self._text_path)
-        self._texts = None if is_gone else open_in_memory(TEXT_INDEX)
+        return self._databases.run(question)

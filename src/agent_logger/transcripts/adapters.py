@@ -299,10 +299,7 @@ def _opened(path: Path) -> Appender:
 
 def _open_or_create(path: Path) -> platform.Held:
     platform.make_folder(path.parent)
-    try:
-        return platform.open_file(path, create=True)
-    except FileExistsError:
-        return platform.open_file(path)
+    return platform.open_or_create(path)
 
 
 def _last_of(path: Path) -> str | None:

@@ -40,7 +40,7 @@ def test_unchanged_sources_are_neither_queried_nor_written(catalog: Catalog) -> 
     all_of(catalog)
     with Catalog.open(catalog.home) as other, rows(catalog) as database:
         asked: list[str] = []
-        other._database().set_trace_callback(asked.append)
+        other._databases.main().set_trace_callback(asked.append)
         done = other.refresh()
         assert (done.sources, done.changed, done.files_opened) == (4, 0, 0)
         assert not any(it.lstrip().startswith(("BEGIN", "INSERT", "UPDATE", "DELETE")) for it in asked)
@@ -133,6 +133,6 @@ def test_a_refresh_does_not_cache_folder_state_if_another_process_wrote(home: Pa
             database.execute("UPDATE sources SET stamp = 'as it was' WHERE name = ?", (TWO,))
             count_change(database)
 
-    refresh(catalog._database(), catalog.homes, meanwhile)
+    refresh(catalog._databases.main(), catalog.homes, meanwhile)
     assert catalog.refresh().changed == 1
     assert catalog.refresh().changed == 0

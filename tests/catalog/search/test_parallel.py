@@ -203,9 +203,9 @@ def _check_equal(home: Path) -> None:
         assert all_of(catalog, WORDS) == all_of(other, WORDS)
         names = [session.id for session in catalog.sessions()]
         assert catalog.damaged_files(*names) == other.damaged_files(*names)
-        for (shard,) in catalog._text_database().execute("SELECT id FROM shards").fetchall():
+        for (shard,) in catalog._databases.text_database().execute("SELECT id FROM shards").fetchall():
             check = f"INSERT INTO words_{shard} (words_{shard}) VALUES ('integrity-check')"
-            catalog._text_database().execute(check)
+            catalog._databases.text_database().execute(check)
 
 
 def _made_by_one(home: Path) -> Path:

@@ -14,7 +14,8 @@ def indexing(home: Path) -> Iterator[bool]:
     held = None
     mine = True
     with suppress(OSError):
-        held = _open_lock_file(home)
+        platform.make_folder(home)
+        held = platform.open_or_create(home / "catalog.lock")
         with suppress(platform.NoLocksError):
             mine = platform.lock(held)
     try:
@@ -22,11 +23,3 @@ def indexing(home: Path) -> Iterator[bool]:
     finally:
         if held:
             held.close()
-
-
-def _open_lock_file(home: Path) -> platform.Held:
-    path = home / "catalog.lock"
-    platform.make_folder(home)
-    with suppress(FileExistsError):
-        platform.open_file(path, create=True).close()
-    return platform.open_file(path)

@@ -1,0 +1,105 @@
+"""The databases of a catalog, whatever happens to them: a damaged one is made again, and one that cannot be written is
+replaced by one in memory."""
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from agent_logger.catalog import queries
+from agent_logger.catalog.database import (
+    DAMAGED,
+    UnusableError,
+    discard,
+    is_damage,
+    is_file,
+    is_same_file,
+    open_database,
+    open_in_memory,
+)
+from agent_logger.catalog.folders_of_catalogs import mark_used
+from agent_logger.catalog.refresh.refresh import refresh
+from agent_logger.catalog.schema import CATALOG, TEXT_INDEX
+from agent_logger.home.homes import Homes
+
+T = TypeVar("T")
+
+
+class CatalogDatabases:
+    """The database of the catalog and that of the search index; each is opened when it is first needed. `problem` says
+    why they are in memory alone, if they are."""
+
+    def __init__(self, homes: Homes, folder: Path) -> None:
+        self.problem: str | None = None
+        self.texts: sqlite3.Connection | None = None  # as it was opened last
+        self._homes, self._folder = homes, folder
+        self._path, self._text_path = folder / "catalog.db", folder / "catalog-text.db"
+        self._open: sqlite3.Connection | None = None
+
+    def close(self) -> None:
+        for database in (self._open, self.texts):
+            if database:
+                database.close()
+        self._open = self.texts = None
+
+    def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Run a query, and run it again with another database if this one fails: a new one, else one in memory."""
+        try:
+            return work(self.main())
+        except DAMAGED as error:
+            if self._open and not is_file(self._open):
+                raise
+            self._recover(error)
+        return work(self.main())
+
+    def run_with_texts(self, work: Callable[[sqlite3.Connection, sqlite3.Connection], T]) -> T:
+        """Run a query that needs the search index too, with recovery. The index is replaced if another catalog does not
+        help."""
+        try:
+            return self.run(lambda database: work(database, self.text_database()))
+        except DAMAGED as error:
+            if self.texts is None or self.problem:
+                raise
+            self._recover_texts(self.texts, error)
+        return self.run(lambda database: work(database, self.text_database()))
+
+    def main(self) -> sqlite3.Connection:
+        """Return the database of the catalog."""
+        if self._open and not self.problem and not is_same_file(self._open, self._path):
+            self.close()  # the file was deleted
+        if self._open is None:
+            try:
+                self._open = open_database(self._path, CATALOG)
+                if not self._homes.are_own_alone:
+                    mark_used(self._folder)
+            except UnusableError as error:
+                self._open, self.problem = open_in_memory(CATALOG), str(error)
+            queries.prepare(self._open)
+        return self._open
+
+    def text_database(self) -> sqlite3.Connection:
+        """Return the database of the search index."""
+        if self.texts and not self.problem and not is_same_file(self.texts, self._text_path):
+            self.texts.close()
+            self.texts = None
+        if self.texts is None:
+            try:
+                if self.problem:
+                    raise UnusableError(self.problem)
+                self.texts = open_database(self._text_path, TEXT_INDEX)
+            except UnusableError as error:
+                self.texts, self.problem = open_in_memory(TEXT_INDEX), str(error)
+        return self.texts
+
+    def _recover(self, error: Exception) -> None:
+        damaged = self._open
+        self.close()
+        if not (damaged and is_damage(error) and discard(damaged, self._path)):  # full, locked, not to be written to
+            self._open, self.problem = open_in_memory(CATALOG), f"{self._path}: {error}"
+            queries.prepare(self._open)
+        refresh(self.main(), self._homes)
+
+    def _recover_texts(self, texts: sqlite3.Connection, error: Exception) -> None:
+        texts.close()
+        is_gone = is_damage(error) and discard(texts, self._text_path)
+        self.texts = None if is_gone else open_in_memory(TEXT_INDEX)
