@@ -12,7 +12,7 @@ from agent_logger.agents.grok_build import AGENT
 from agent_logger.agents.grok_build import session as grok
 from agent_logger.agents.source_files import File, SourceFiles
 from agent_logger.catalog.ledger.ledger import Ledger
-from agent_logger.files.sources import StampCache
+from agent_logger.files.sources import Source, StampCache
 from agent_logger.model.session import Session, Usage
 from tests.agents.foreign import DATA, broken, entries, lines, scenarios, shown, source, total
 from tests.agents.recorded import read_home, recording
@@ -319,6 +319,20 @@ def test_sub_agents_that_name_each_other_are_read() -> None:
         started=[(CHILD, CHILD)],
     )
     assert session.usage.input_tokens == 15
+
+
+@pytest.mark.parametrize("child", ["../../elsewhere/other", "{outside}/elsewhere/other", "..", "."])
+def test_a_name_in_a_session_leads_to_no_file_elsewhere(child: str, tmp_path: Path) -> None:
+    session, outside = tmp_path / "sessions/project/session", tmp_path / "elsewhere/other"
+    for folder in (session, outside, session.parent):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "updates.jsonl").write_bytes(lines(*talk(folder.name, 1, 1, 1, 1, 2)))
+    about = session / "subagents/agent/meta.json"
+    about.parent.mkdir(parents=True)
+    about.write_text(json.dumps({"child_session_id": child.format(outside=tmp_path)}))
+    path = str(session / "updates.jsonl")
+    opened = AGENT.open_session(Source(path, AGENT.name, path, "session", 0.0, 0, ""))
+    assert [file.name for file in opened.others] == ["session/subagents/agent/meta.json"]
 
 
 def test_output_of_tools_is_read_from_bytes() -> None:

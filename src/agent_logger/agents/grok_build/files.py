@@ -91,11 +91,12 @@ def _children(folder: str, cache: StampCache) -> Iterator[str]:
     for path in _metas(folder):
         stat = stat_of_copy(path)
         stamp = f"{stat.st_ino}:{stat.st_size}" if stat else ""
-        if child := cache.cached(path, stamp, partial(_child_in, path)):
-            yield str(child)
+        child = str(cache.cached(path, stamp, partial(_child_in, path)))
+        if child == os.path.basename(child) and child not in ("", ".", ".."):  # anything else is no name of a folder
+            yield child
 
 
-def _child_in(path: str) -> str | None:
+def _child_in(path: str) -> str:
     try:
         meta = msgspec.json.decode(foreign.text(Path(path), MOST_META_BYTES) or "", type=_Meta)
     except (ValueError, RecursionError):
