@@ -16,6 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_logger.web.api.endpoints import ENDPOINTS
+from agent_logger.web.api.openapi import PARAMETERS
 from agent_logger.web.api.tables import FORMULA, escape_formula
 from agent_logger.web.filters import PageQuery
 from tests.clients import ROOT
@@ -43,6 +45,11 @@ def told(page: Page, cookie: str, path: str) -> Any:
     answer = page.ask(f"/api/v1{path}", cookie=cookie)
     assert (answer.status, answer.headers["content-type"]) == (200, "application/json"), answer.text[:300]
     return json.loads(answer.body)
+
+
+def test_every_parameter_of_the_api_is_described() -> None:
+    names = {name for endpoint in ENDPOINTS for name in endpoint.query}
+    assert names - PARAMETERS.keys() == set()
 
 
 @pytest.fixture(scope="module")
