@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from tests.catalog.catalogs import ID, assistant, claude_file, user
+from tests.memory import PEAK_KB
 
 FILES = 100_000
 MOST_MEMORY = 300 << 20
 
-ASK = """
-import resource, sys, time
+ASK = f"""{PEAK_KB}
+import sys, time
 from pathlib import Path
 from agent_logger import Catalog
 with Catalog.open(Path(sys.argv[1])) as catalog:
@@ -23,7 +24,7 @@ with Catalog.open(Path(sys.argv[1])) as catalog:
     assert (again.changed, again.files_opened) == (0, 0)
     seconds = time.process_time() - start
     found = len(catalog.search("zebra", limit=10))
-    print(done.sources, catalog.total().responses, found, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, seconds)
+    print(done.sources, catalog.total().responses, found, peak_kb(), seconds)
 """
 
 

@@ -29,15 +29,10 @@ def read(data: bytes) -> ClientHello:
     return found
 
 
-def test_name_and_protocols_are_read() -> None:
-    found = read(hello("api.example.com", "h2", "http/1.1"))
-    assert (found.server_name, found.protocols, found.may_speak_http1) == (
-        "api.example.com",
-        (b"h2", b"http/1.1"),
-        True,
-    )
+def test_protocols_are_read() -> None:
+    both = read(hello("api.example.com", "h2", "http/1.1"))
+    assert (both.protocols, both.may_speak_http1) == ((b"h2", b"http/1.1"), True)
     assert not read(hello("api.example.com", "h2")).may_speak_http1
-    assert read(hello(None)).server_name is None
     assert read(hello(None)).may_speak_http1
 
 

@@ -10,7 +10,7 @@ LONGEST_HELLO = 64 << 10
 _RECORD = struct.Struct(">BBBH")  # type, version, length
 _CLIENT_HELLO = 1
 # Extensions.
-_SERVER_NAME, _ALPN, _VERSIONS = (number.to_bytes(2) for number in (0, 16, 43))
+_ALPN, _VERSIONS = (number.to_bytes(2) for number in (16, 43))
 # Those that differ between connections of one client: name, padding, and what belongs to resumption and retries.
 _VARYING = frozenset(number.to_bytes(2) for number in (0, 21, 41, 42, 44))
 
@@ -20,7 +20,6 @@ class NotTlsError(ValueError):
 
 
 class ClientHello(NamedTuple):
-    server_name: str | None
     protocols: tuple[bytes, ...]  # what ALPN offers; nothing without ALPN
     # The same for all connections of one TLS library with one configuration, whatever the host.
     fingerprint: bytes
@@ -61,7 +60,7 @@ def _is_whole(message: bytes) -> bool:
 def _parse(message: bytes) -> ClientHello:
     try:
         return _fields(_Reader(message[4 : 4 + int.from_bytes(message[1:4])]))
-    except (IndexError, UnicodeError) as error:
+    except IndexError as error:
         raise NotTlsError("a ClientHello that is not valid") from error
 
 
@@ -72,7 +71,6 @@ def _fields(hello: "_Reader") -> ClientHello:
     suites = hello.vector(2)
     hello.vector(1)  # compression
     extensions = _Reader(hello.vector(2).data if hello.data else b"")
-    name: str | None = None
     protocols: tuple[bytes, ...] = ()
     kinds: list[bytes] = []
     details = b""
@@ -80,23 +78,14 @@ def _fields(hello: "_Reader") -> ClientHello:
         kind, content = extensions.take(2), extensions.vector(2)
         if not _is_grease(kind):
             kinds.append(kind)
-        if kind == _SERVER_NAME and content.data:
-            name = _server_name(content)
-        elif kind == _ALPN:
+        if kind == _ALPN:
             protocols = tuple(_each(content.vector(2)))
             details += b"\0".join(protocols)
         elif kind == _VERSIONS:
             details += _without_grease(content.vector(1))
     constant = sorted(kind for kind in kinds if kind not in _VARYING)  # some clients shuffle them
     facts = b"\1".join([version, _without_grease(suites), b"".join(constant), details])
-    return ClientHello(name, protocols, hashlib.sha256(facts).digest()[:16])
-
-
-def _server_name(content: "_Reader") -> str | None:
-    names = content.vector(2)
-    if names.take(1) != b"\0":
-        return None
-    return names.vector(2).data.decode("ascii")
+    return ClientHello(protocols, hashlib.sha256(facts).digest()[:16])
 
 
 def _each(reader: "_Reader") -> Iterator[bytes]:

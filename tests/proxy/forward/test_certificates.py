@@ -275,11 +275,11 @@ def test_the_leaves_of_a_wildcard_are_bounded(home: Path) -> None:
 
 
 def test_the_certificate_for_more_hosts_has_the_same_key_and_subject(home: Path) -> None:
-    authority = opened(home)
-    before = ca_of(authority)
-    old_client = authority.certificates()
-    assert not authority.opens("llm.example.net")
-    authority.add_hosts(MORE)
+    earlier = opened(home)
+    before = ca_of(earlier)
+    old_client = earlier.certificates()
+    assert not earlier.opens("llm.example.net")
+    authority = opened(home, HOSTS | MORE)
     after = ca_of(authority)
     assert authority.opens("llm.example.net")
     assert (after.public_key(), after.subject) == (before.public_key(), before.subject)
@@ -291,10 +291,10 @@ def test_the_certificate_for_more_hosts_has_the_same_key_and_subject(home: Path)
 
 
 def test_a_process_notices_hosts_that_another_one_added(home: Path) -> None:
-    first, second = opened(home), opened(home)
-    assert first.certificates() == second.certificates()
-    second.add_hosts(MORE)
-    assert first.certificates() == second.certificates()
+    first = opened(home)
+    before = first.certificates()
+    second = opened(home, HOSTS | MORE)
+    assert before != second.certificates() == first.certificates()
     assert accepts(second.certificates(), first)
 
 
@@ -335,10 +335,10 @@ def test_a_process_notices_that_another_one_renewed_the_key(home: Path) -> None:
 
 
 def test_a_host_that_the_old_certificate_does_not_permit_is_signed_with_the_new_key(home: Path) -> None:
-    authority = opened(home)
-    old_client = authority.certificates()
-    authority.renew()
-    authority.add_hosts(MORE)
+    running = opened(home)
+    old_client = running.certificates()
+    running.renew()
+    authority = opened(home, HOSTS | MORE)
     assert accepts(authority.certificates(), authority, "llm.example.net")
     assert accepts(old_client, authority)
 

@@ -41,7 +41,6 @@ class _Line(msgspec.Struct, frozen=True):
     session: str | None = msgspec.field(name="sessionId", default=None)
     exit_code: int | None = msgspec.field(name="exitCode", default=None)
     usage: _Spent | None = None
-    is_ephemeral: bool = msgspec.field(name="ephemeral", default=False)
 
 
 class CopilotOutput:

@@ -77,12 +77,6 @@ class Authority:
         """Why the CA cannot be used, as one line for people."""
         return str(self._failure) if self._failure else None
 
-    def add_hosts(self, hosts: RecordedHosts) -> None:
-        """Record more hosts. The certificate is issued again if it does not permit them. Raises `StoreError`."""
-        with self._lock:
-            self.hosts |= hosts
-            self._open()
-
     def server_context(self, host: str) -> ssl.SSLContext:
         """Return the TLS settings of a server with a certificate for this host: HTTP/1.1, TLS 1.2 and 1.3. A second
         call takes microseconds. Raises `StoreError` if the CA cannot be used, or does not permit the host."""
