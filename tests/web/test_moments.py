@@ -12,6 +12,8 @@ from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
 from agent_logger.catalog.catalog import Catalog
+from agent_logger.catalog.refresh.changes import Progress
+from agent_logger.catalog.refresh.refresh import RefreshReport
 from agent_logger.home.homes import Homes
 from agent_logger.web.catalog_pool import CatalogPool
 from agent_logger.web.pages.live import GONE, session_events
@@ -62,6 +64,26 @@ def test_closing_does_not_wait_for_a_refresher_that_is_going_idle(refresher: Ref
     _make_idle(refresher, end)
     refresher._thread.join(60)
     assert not refresher._thread.is_alive()
+
+
+def test_an_error_of_ours_ends_no_refresher(
+    home: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    refresh, failures = Catalog.refresh, iter(range(3))
+
+    def fail_at_first(catalog: Catalog, progress: Progress | None = None) -> RefreshReport:
+        if next(failures, None) is not None:
+            raise KeyError("a reader is wrong")
+        return refresh(catalog, progress)
+
+    monkeypatch.setattr(Catalog, "refresh", fail_at_first)
+    monkeypatch.setattr("agent_logger.web.refresher.SECONDS", 0.01)
+    refresher = Refresher(Homes(home))
+    refresher.wake()
+    assert until(lambda: bool(refresher.version), seconds=20)
+    assert refresher.ready.is_set()
+    assert caplog.text.count("a reader is wrong") == 2  # once, with the traceback
+    refresher.close()
 
 
 class _VanishingSession(CatalogPool):

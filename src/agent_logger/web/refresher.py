@@ -42,6 +42,7 @@ class Refresher:
         self._homes, self._seal_after = homes, seal_after_seconds
         self._last_wake = 0.0
         self._refresh_count = 0
+        self._reported_error = ""
         self._wake_event = threading.Event()
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name="agent-logger-refresher", daemon=True)
@@ -81,6 +82,10 @@ class Refresher:
         except (OSError, sqlite3.Error, AgentLoggerError) as error:  # the disk may work again later
             log.warning("cannot refresh the catalog: %s", error)
             self.problem = str(error)
+        except Exception as error:  # the top of the thread: without it, every page would stay as it is for ever
+            if repr(error) != self._reported_error:
+                log.exception("cannot refresh the catalog")
+                self._reported_error = repr(error)
         self.ready.set()
         self._refresh_count += 1
 
