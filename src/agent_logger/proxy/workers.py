@@ -288,7 +288,9 @@ def _take_orders(relay: Relay, loop: asyncio.AbstractEventLoop) -> None:
     """Do as the proxy says, until it is gone."""
     while data := _read(sys.stdin.buffer):
         order = msgspec.msgpack.decode(data, type=_Order)
-        traffic = relay_process.in_loop(loop, partial(_carry_out, relay, order))
+        traffic = RunTraffic()
+        with contextlib.suppress(TimeoutError, RuntimeError):  # a loop that is busy does it later, a closed one never
+            traffic = relay_process.in_loop(loop, partial(_carry_out, relay, order))
         _report(_WorkerReport(done=order.number, traffic=traffic))
 
 

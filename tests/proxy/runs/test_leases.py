@@ -1,8 +1,10 @@
 """How long a proxy stays, and whether it takes another run."""
 
+import errno
 import os
 import subprocess
 import time
+from pathlib import Path
 from threading import Event
 
 import pytest
@@ -43,6 +45,29 @@ def test_a_run_that_has_ended_is_withdrawn_and_a_connected_one_is_not() -> None:
     assert not ended and not unused.is_set()
     leases.disconnected(TOKEN)
     assert unused.wait(20) and ended == [TOKEN]
+    leases.close()
+
+
+def test_a_look_at_processes_that_fails_ends_no_lease(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_path: Path) -> bytes:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    ended: list[str] = []
+    with subprocess.Popen(["sleep", "600"]) as process:
+        leases = Leases(ended.append)
+        assert leases.add_run(TOKEN)
+        leases.agent_started(TOKEN, process.pid)
+        leases.disconnected(TOKEN)
+        with monkeypatch.context() as without_descriptors:
+            without_descriptors.setattr(Path, "read_bytes", fail)
+            time.sleep(0.3)
+        assert not ended
+        process.kill()
+        process.wait()
+        deadline = time.monotonic() + 20
+        while not ended and time.monotonic() < deadline:
+            time.sleep(0.01)
+    assert ended == [TOKEN]
     leases.close()
 
 

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -106,7 +107,7 @@ class Leases:
             return count
 
     def agent_started(self, token: str, pid: int) -> None:
-        with self._lock:
+        with self._lock, suppress(OSError):  # else it is looked for by its token
             self._runs[token].process = WatchedProcess.of(pid)
 
     def disconnected(self, token: str) -> None:
@@ -119,8 +120,9 @@ class Leases:
 
     def _watch(self) -> None:
         while not self._closed.wait(LOOK_SECONDS):
-            self._end_runs()
-            self._end_shells()
+            with suppress(OSError):  # no descriptor is left: nothing can be said of any process, and nothing ends
+                self._end_runs()
+                self._end_shells()
             with self._lock:
                 if self._runs or self._shells or self._on_unused is None:
                     self._unused_at = time.monotonic()

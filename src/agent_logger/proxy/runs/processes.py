@@ -11,19 +11,19 @@ PS_SECONDS = 5.0
 
 
 def start_time(pid: int) -> str | None:
-    """When a process started, in any form that tells it from a later one of the same number. `None` if there is
-    none."""
+    """When a process started, in any form that tells it from a later one of the same number. `None` if there is none.
+    Raises `OSError`."""
     if not sys.platform.startswith("linux"):
         return _ps("lstart=", "-p", str(pid)).strip() or None
     try:
         fields = (_PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
-    except OSError:
+    except (FileNotFoundError, ProcessLookupError):
         return None
     return None if fields[0] in (b"Z", b"X") else fields[19].decode()
 
 
 def process_with(text: str) -> int | None:
-    """Return a process of ours that has this text in the environment that it was started with."""
+    """Return a process of ours that has this text in the environment that it was started with. Raises `OSError`."""
     if not sys.platform.startswith("linux"):
         return _pid_beside(text, _ps("pid=,command=", "-axEww"))
     return next((pid for pid in _pids() if text.encode() in _environment(pid)), None)
@@ -48,7 +48,7 @@ def process_in_session(session: int) -> int | None:
 def _environment(pid: int) -> bytes:
     try:
         return (_PROC / str(pid) / "environ").read_bytes()
-    except OSError:  # the process ended, or is another user's
+    except (FileNotFoundError, ProcessLookupError, PermissionError):  # it ended, or is another user's
         return b""
 
 

@@ -65,7 +65,10 @@ class ProxyConnection:
                 raise ConnectionError("the proxy closed the connection")
             self._data += data
         line, _, self._data = self._data.partition(b"\n")
-        reply = decode_reply(line)
+        try:
+            reply = decode_reply(line)
+        except ValueError as error:  # it is of another version
+            raise StoreError(f"cannot read the proxy's reply: {error}") from error
         if reply.problem:
             raise StoreError(reply.problem)
         return reply
