@@ -3,6 +3,7 @@
 import asyncio
 import io
 import sys
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import cast
 
@@ -18,7 +19,7 @@ from agent_logger.proxy.relay.relay import Relay
 def test_an_order_that_was_not_carried_out_in_time_is_answered_and_the_next_one_is_taken(
     monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    results = iter([error, RunTraffic(calls=7)])
+    results: Iterator[Exception | RunTraffic] = iter([error, RunTraffic(calls=7)])
 
     def in_loop(_loop: object, _work: object) -> RunTraffic:
         result = next(results)
