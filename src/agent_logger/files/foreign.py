@@ -38,25 +38,34 @@ work = FileWork()
 def opened(path: Path | str, folder: int | None = None) -> Iterator[int]:
     """Open a file, and yield its descriptor. Raises `SourceError` for what is no regular file, and `OSError`. `folder`:
     the descriptor of the folder that `path` is relative to."""
-    with opened_uncounted(path, folder) as fd:
-        work.files += 1
+    fd = _open(path, folder)
+    work.files += 1
+    try:
         yield fd
+    finally:
+        os.close(fd)
 
 
 @contextmanager
-def opened_uncounted(path: Path | str, folder: int | None = None) -> Iterator[int]:
+def opened_uncounted(path: Path) -> Iterator[int]:
     """Open a file as `opened` does, without a trace in `work`."""
+    fd = _open(path, None)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _open(path: Path | str, folder: int | None) -> int:
     if "\0" in str(path):
         raise SourceError(f"{str(path)!r}: no file can have this name")
     if not stat.S_ISREG(os.lstat(path, dir_fd=folder).st_mode):  # opening a device can do something
         raise SourceError(f"{path}: not a regular file")
     fd = os.open(path, _FLAGS, dir_fd=folder)
-    try:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):  # it was replaced in between
-            raise SourceError(f"{path}: not a regular file")
-        yield fd
-    finally:
+    if not stat.S_ISREG(os.fstat(fd).st_mode):  # it was replaced in between
         os.close(fd)
+        raise SourceError(f"{path}: not a regular file")
+    return fd
 
 
 @contextmanager
