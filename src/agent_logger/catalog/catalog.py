@@ -81,6 +81,7 @@ class Catalog:
 
     @property
     def problem(self) -> str | None:
+        """Why the catalog is in memory alone; None if it is not."""
         return self._databases.problem
 
     @property
