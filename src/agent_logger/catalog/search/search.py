@@ -252,9 +252,7 @@ def _sessions_of_machine(searched: Searched, machine: str) -> Iterator[str]:
     return (name for (name,) in rows)
 
 
-def _hits(
-    searched: Searched, hits: Sequence[IndexHit], words: Sequence[re.Pattern[str]], limit: int
-) -> Iterator[Hit]:
+def _hits(searched: Searched, hits: Sequence[IndexHit], words: Sequence[re.Pattern[str]], limit: int) -> Iterator[Hit]:
     sessions = _sessions(searched.catalog, hits)
     merged = list(islice(_merge_copies(hits, sessions), limit))
     snippets = _snippets(searched.catalog, [(hit, places[0]) for hit, places in merged], words)
@@ -321,11 +319,11 @@ def _snippets(
     numbers_by_session: dict[str, list[int]] = {}
     for number, (_, place) in enumerate(located):
         numbers_by_session.setdefault(place.session, []).append(number)
-    found: dict[int, Snippet] = {}
+    snippets: dict[int, Snippet] = {}
     for name, numbers in numbers_by_session.items():
         texts = _SessionTexts(catalog, name, words)
-        found |= {number: texts.snippet(*located[number]) for number in numbers}
-    return [found[number] for number in range(len(located))]
+        snippets |= {number: texts.snippet(*located[number]) for number in numbers}
+    return [snippets[number] for number in range(len(located))]
 
 
 class _SessionTexts:
