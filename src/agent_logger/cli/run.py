@@ -252,7 +252,9 @@ class _Run:
         if self._as_json:
             _output.json(_run_report(recording, metadata, failure, advice))
         has_own_result = recording.outcome.results or timed_out  # otherwise the agent itself has reported why
-        _output.note(f"agent-logger: {_summary(metadata, failure if has_own_result else None)}")
+        summary = _summary(metadata, failure if has_own_result else None)
+        if len(summary) > 1 or not (requests and requests.requests and metadata.session_id):  # else the last line has it
+            _output.note(f"agent-logger: {' · '.join(summary)}")
         if advice:
             _output.note(f"agent-logger: {advice}")
         if requests:
@@ -368,7 +370,7 @@ def _run_report(
     return RunReport(success=failure is None, data=data, failure=failure, error=error, **structs.asdict(metadata))
 
 
-def _summary(metadata: RunMetadata, failure: Failure | None) -> str:
+def _summary(metadata: RunMetadata, failure: Failure | None) -> list[str]:
     from agent_logger.views.figures import dollars, seconds_text
 
     log = metadata.log
@@ -387,7 +389,7 @@ def _summary(metadata: RunMetadata, failure: Failure | None) -> str:
         parts.append(failure.replace("_", " "))
     if metadata.lost:
         parts.append(f"{pluralize(metadata.lost, 'record')} lost")
-    return " · ".join(parts)
+    return parts
 
 
 def _not_started(start: "RunStart", error: OSError, *, as_json: bool) -> int:
