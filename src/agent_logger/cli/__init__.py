@@ -237,7 +237,7 @@ def _fail(message: str, code: int) -> int:
 
 
 def _usage(error: click.ClickException) -> str:
-    message = " ".join(error.format_message().split()).rstrip(".")
+    message = _NUMBER.sub(lambda match: NUMBERS[match[1]], " ".join(error.format_message().split()).rstrip("."))
     context = error.ctx if isinstance(error, click.UsageError) else None
     if context is None:
         return message
@@ -257,6 +257,8 @@ def _hint(error: click.ClickException, context: click.Context) -> str:
 
 
 # As click says it.
+_NUMBER = re.compile(r"is not a valid (integer|float)(?: range)?$")
+NUMBERS = {"integer": "is not a whole number", "float": "is not a number"}
 _EXTRA = re.compile(r"Got unexpected extra arguments? \((.*)\)")
 
 
