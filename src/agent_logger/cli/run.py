@@ -253,7 +253,9 @@ class _Run:
             _output.json(_run_report(recording, metadata, failure, advice))
         has_own_result = recording.outcome.results or timed_out  # otherwise the agent itself has reported why
         summary = _summary(metadata, failure if has_own_result else None)
-        if len(summary) > 1 or not (requests and requests.requests and metadata.session_id):  # else the last line has it
+        if len(summary) > 1 or not (
+            requests and requests.requests and metadata.session_id
+        ):  # else the last line has it
             _output.note(f"agent-logger: {' · '.join(summary)}")
         if advice:
             _output.note(f"agent-logger: {advice}")
