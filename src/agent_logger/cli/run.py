@@ -253,9 +253,8 @@ class _Run:
             _output.json(_run_report(recording, metadata, failure, advice))
         has_own_result = recording.outcome.results or timed_out  # otherwise the agent itself has reported why
         summary = _summary(metadata, failure if has_own_result else None)
-        if len(summary) > 1 or not (
-            requests and requests.requests and metadata.session_id
-        ):  # else the last line has it
+        last_line_names_session = requests and requests.requests and metadata.session_id
+        if len(summary) > 1 or not last_line_names_session:
             _output.note(f"agent-logger: {' · '.join(summary)}")
         if advice:
             _output.note(f"agent-logger: {advice}")
