@@ -225,6 +225,12 @@ ENDINGS = [
     ),
     pytest.param("raise KeyError('x')", 1, "agent-logger: KeyError: 'x' (", id="unexpected"),
     pytest.param("raise ValueError", 1, "agent-logger: ValueError (", id="unexpected, without a word"),
+    pytest.param(
+        "raise PermissionError(13, 'Permission denied', '/root/x')",
+        1,
+        "agent-logger: /root/x: Permission denied\n",
+        id="a file",
+    ),
     pytest.param("raise EOFError('cut')", 1, "agent-logger: EOFError: cut (", id="end of a file"),
     pytest.param(
         "raise BrokenPipeError(32, 'cut')",

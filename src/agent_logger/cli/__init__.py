@@ -225,6 +225,8 @@ def _run() -> int:
             raise
         _drop_unwritten_output()
         cause = error.__cause__ if isinstance(error, _MisreadError) else error
+        if isinstance(cause, OSError) and cause.filename and cause.strerror:  # a file of the user's, not a bug
+            return _fail(f"{cause.filename}: {cause.strerror}", 1)
         text = f"{type(cause).__name__}: {cause}".rstrip(": ")
         return _fail(f"{text} (AGENT_LOGGER_DEBUG=1 shows where)", 1)
 

@@ -136,8 +136,11 @@ def resolve_id(catalog: "Catalog", name: str) -> str:
     several."""
     matching = catalog.resolve(name)
     if not matching and os.sep in name:
-        problem = " is a folder; give the path of a session's file" if os.path.isdir(name) else ": no such file"
-        raise SourceError(f"{name}{problem}")
+        try:
+            os.stat(name)
+        except OSError as error:
+            raise SourceError(f"{name}: {error.strerror}") from error
+        raise SourceError(f"{name} is a folder; give the path of a session's file")
     if not matching:
         hint = "; 'last' is the most recent one" if name.lower() in LAST_WORDS else ""
         raise SourceError(f"no session {name!r}{hint}; 'agent-logger ls' lists them")

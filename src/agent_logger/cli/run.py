@@ -375,7 +375,7 @@ def _summary(metadata: RunMetadata, failure: Failure | None) -> list[str]:
     from agent_logger.views.figures import dollars, seconds_text
 
     log = metadata.log
-    where = f"recorded in {log}" if log and Path(log).exists() else "not recorded"
+    where = f"recorded in {log}" if log and os.path.exists(log) else "not recorded"
     parts = [f"session {screen.short_id(metadata.session_id)}" if metadata.session_id else where]
     if metadata.turns is not None:
         parts.append(pluralize(metadata.turns, "turn"))
