@@ -102,8 +102,8 @@ def examine(home: Path, proxies: list[ProxyReport]) -> Examined:
 
 
 def _home(home: Path) -> Iterator[Finding]:
-    place = next(path for path in (home, *home.parents) if path.exists())
-    if not place.is_dir() or not os.access(place, os.W_OK):
+    place = next(path for path in (home, *home.parents) if os.path.exists(path))
+    if not os.path.isdir(place) or not os.access(place, os.W_OK):
         yield Finding("home", "wrong", f"{home} cannot be written to", "make it writable, or set AGENT_LOGGER_HOME")
     elif platform.is_low_on_space(place):
         free = shutil.disk_usage(place).free
@@ -259,7 +259,7 @@ def _clients(proxies: list[ProxyReport]) -> Iterator[Finding]:
     if not proxies:
         return
     for agent, location in located():
-        if not any(folder.is_dir() for folder in agent_folders(location)):
+        if not any(os.path.isdir(folder) for folder in agent_folders(location)):
             continue
         if any(_is_set_up(agent, proxy.port) for proxy in proxies):
             yield Finding("set up", "ok", f"{agent.name} uses the proxy")
@@ -340,7 +340,7 @@ def _next_run(run: LastRun) -> str | None:
 
 
 def _hooks() -> Iterator[Finding]:
-    roots = [claude_root for claude_root in claude_roots() if claude_root.is_dir()]
+    roots = [claude_root for claude_root in claude_roots() if os.path.isdir(claude_root)]
     for root in roots:
         calls = commands_in(_text(root / "settings.json"))
         broken = {
