@@ -406,6 +406,8 @@ FILTERS: list[tuple[Filter, set[str]]] = [
     (Filter(model="opus"), set()),
     (Filter(title="timer"), {ONE}),
     (Filter(agent="codex"), set()),
+    (Filter(agent="claude-code"), {ONE, TWO}),
+    (Filter(agent="Claude"), {ONE, TWO}),
     (Filter(since=datetime(2026, 11, 15, 0, 1, tzinfo=UTC)), {TWO}),
     (Filter(until=datetime(2026, 11, 15, 0, 1, tzinfo=UTC)), {ONE}),
     (Filter(min_cost_usd=0.0007), {TWO}),
@@ -426,6 +428,12 @@ def test_sessions_can_be_filtered(home: Path, catalog: Catalog, wanted: Filter, 
     )
     assert {it.id for it in catalog.sessions(wanted)} == found
     assert catalog.count(wanted) == len(found)
+
+
+@pytest.mark.parametrize(("agent", "sessions"), [("claude-code", 1), ("claude", 1), ("codex", 0)])
+def test_usage_knows_an_agent_by_each_of_its_names(home: Path, catalog: Catalog, agent: str, sessions: int) -> None:
+    claude_file(home, ONE, [user(1, "Fix the Timer", ONE), assistant(2, "yes", ONE)])
+    assert len(catalog.usage("session", Filter(agent=agent))) == sessions
 
 
 def test_sessions_can_be_sorted_and_paged(home: Path, catalog: Catalog) -> None:

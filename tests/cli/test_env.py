@@ -224,6 +224,20 @@ def test_env_stop_ends_the_proxy_that_env_started(environment: dict[str, str]) -
         process.communicate("\n")
 
 
+def test_a_shell_keeps_the_proxy_of_a_run_that_it_was_sent_to(environment: dict[str, str]) -> None:
+    asks = 'agent-logger run -- true; eval "$(agent-logger env bash)"; echo "$ANTHROPIC_BASE_URL"; read line'
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        ["bash", "-c", asks], env=environment, stdin=pipe, stdout=pipe, stderr=pipe, text=True, start_new_session=True
+    ) as process:
+        assert process.stdout
+        url = process.stdout.readline()
+        time.sleep(4)  # longer than an unused proxy stays
+        assert [f"http://127.0.0.1:{state.port}/" in url for state in states(environment)] == [True], url
+        process.communicate("\n")
+    assert ended(environment)
+
+
 @pytest.mark.usefixtures("proxy")
 def test_the_shell_is_detected_from_the_environment(environment: dict[str, str]) -> None:
     line = ["agent-logger", "env"]

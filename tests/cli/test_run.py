@@ -155,6 +155,22 @@ def test_the_summary_line_shows_turns_tokens_cost_and_duration(env: dict[str, st
     assert json.loads(done.stdout) == RESULT
 
 
+def test_a_folder_that_cannot_be_looked_into_changes_no_exit_code(env: dict[str, str]) -> None:
+    done = run(env, "--sessions-dir", f"/{'long' * 100}", "--", "sh", "-c", "echo out; exit 7")
+    assert (done.returncode, done.stdout) == (7, b"out\n")
+    assert b"agent-logger: not recorded" in done.stderr
+
+
+def test_an_agent_that_refuses_its_arguments_asked_no_model(env: dict[str, str]) -> None:
+    error = "Error: --resume requires a valid session ID or session title"
+    refused = {"type": "result", "subtype": "error_during_execution", "is_error": True, "num_turns": 0}
+    agent(env, f"{printing({**refused, 'session_id': SESSION, 'errors': [error]})}\nexit 1")
+    done = run(env, "--resume", "nope", "Fix the timer")
+    summary, last = done.stderr.decode().splitlines()
+    assert summary.endswith("session not found")
+    assert last == "0 requests recorded · none_made: the agent made no model request"
+
+
 def test_an_agent_that_prints_no_id_is_identified_by_its_session_file(env: dict[str, str], tmp_path: Path) -> None:
     folder = tmp_path / ".claude" / "projects" / project_folders(tmp_path)[0]
     line = {"type": "user", "sessionId": SESSION, "message": {"role": "user", "content": "Fix the timer"}}

@@ -7,11 +7,13 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable
+from inspect import cleandoc
 from pathlib import Path
 
+import click
 import pytest
 
-from agent_logger.cli import COMMANDS, module_of
+from agent_logger.cli import COMMANDS, module_of, shell
 
 ROOT = Path(__file__).resolve().parents[2]
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -80,6 +82,14 @@ def test_the_help_lists_every_command_and_fits_80_columns(flag: str, run: Run) -
     assert re.findall(r"^  ([a-z]+) +", done.stdout, re.MULTILINE) == [*COMMANDS]
     assert "Examples:\n  agent-logger demo" in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_line_of_a_help_that_is_indented_stays_a_line(name: str, run: Run) -> None:
+    command = shell.get_command(click.Context(shell), name)
+    assert command and command.help
+    indented = [line for line in cleandoc(command.help).splitlines() if line.startswith("  ")]
+    assert {f"  {line}" for line in indented} <= set(run(name, "--help").stdout.splitlines())
 
 
 def test_every_example_of_the_help_names_a_command_or_an_option(run: Run) -> None:
@@ -215,6 +225,12 @@ ENDINGS = [
     ),
     pytest.param("raise KeyError('x')", 1, "agent-logger: KeyError: 'x' (", id="unexpected"),
     pytest.param("raise ValueError", 1, "agent-logger: ValueError (", id="unexpected, without a word"),
+    pytest.param(
+        "raise PermissionError(13, 'Permission denied', '/root/x')",
+        1,
+        "agent-logger: /root/x: Permission denied\n",
+        id="a file",
+    ),
     pytest.param("raise EOFError('cut')", 1, "agent-logger: EOFError: cut (", id="end of a file"),
     pytest.param(
         "raise BrokenPipeError(32, 'cut')",

@@ -75,7 +75,13 @@ WRONG = {
     "ls 5": "use --limit 5",
     "ls yesterday": "use --since yesterday",
     "ls claude": "use --agent claude",
+    "ls --limit few": "'few' is not a whole number",
+    "ls --min-cost cheap": "'cheap' is not a number",
     "show latest": "'last' is the most recent one",
+    "show ./session.jsonl": "./session.jsonl: No such file",
+    "show /": "/ is a folder",
+    f"show /{'long' * 100}": "File name too long",
+    "show last --turn 3": "the session has 1 turn, numbered from 0",
     "search is:pin": "is:pinned",
     "tag --pin": "agent-logger tag ID LABEL",
 }

@@ -62,7 +62,7 @@ class Watched:
         return self.tab.goto(self.page.url + path)
 
     def axe(self, *rules: str) -> list[str]:
-        """Serious and critical findings, of these rules or of all. The debugger runs its script, which no policy
+        """What it finds, of these rules or of all. The debugger runs its script, which no policy
         keeps out."""
         # What is not drawn yet has no place, and would seem to lie on other things.
         self.tab.evaluate(
@@ -75,7 +75,6 @@ class Watched:
         return [
             f"{it['id']} ({it['impact']}): {[node['html'][:120] for node in it['nodes'][:3]]}"
             for it in found["violations"]
-            if it["impact"] in ("serious", "critical")
         ]
 
     def hear(self, said: ConsoleMessage) -> None:

@@ -54,7 +54,7 @@ def test_links_have_the_short_id_where_it_is_unique(page: Page) -> None:
 def test_an_ambiguous_address_lists_the_sessions_that_it_may_mean(page: Page) -> None:
     status, text = get(page, "/sessions/bbbb")
     assert status == 300
-    assert "bbbb is the beginning of 2 session ids" in text
+    assert "bbbb may mean 2 sessions" in text
     assert all(f'href="/sessions/{name[:10]}"' in text for name in TWINS)
     assert ALONE[:8] not in text
     status, text = get(page, "/api/v1/sessions/bbbb")

@@ -1,6 +1,7 @@
 """Every view, in a real browser, over real files of all agents, the recorded demo and ten thousand messages."""
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from playwright.sync_api import Page as Tab
 
 from agent_logger.agents.registry import AGENTS
 from tests.catalog.catalogs import ID, assistant, claude_file, tool, user
+from tests.commands import run_command
 from tests.web import homes
 from tests.web.browser import Watched, chromium, let_in
 from tests.web.page_process import Page, showing
@@ -26,7 +28,10 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def demo(home: Path) -> str:
     homes.real_sessions(home)
-    return homes.demo(home)
+    beginning = homes.demo(home)
+    marks = ["tag", beginning, "todo", "--pin", "--note", "Ask about the kettle."]
+    assert run_command(marks, {"HOME": str(home), "PATH": os.environ["PATH"]}).returncode == 0
+    return beginning
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +93,7 @@ VIEWS = {
     "turn": "{demo}/turns/1",
     "timeline": "{demo}/timeline",
     "wire": "{demo}/wire",
+    "not-proxied": f"/sessions/{homes.FORKED}/wire",
     "tree": "{demo}/tree",
     "session-why": "{demo}/why",
     "sub-agents": f"/sessions/{homes.SUB_AGENTS}",
@@ -250,6 +256,11 @@ def test_a_whole_row_opens_its_session_and_its_details_open_in_place(seen: Watch
     expect(row.locator(".peek dl")).to_be_hidden()
     row.click(position={"x": 700, "y": 10})
     expect(seen.tab).to_have_url(f"{seen.page.url}{href}")
+
+
+def test_a_session_that_was_not_proxied_has_the_line_that_records_the_next_one(page: Page) -> None:
+    answer = page.ask(f"/sessions/{homes.FORKED}/wire", cookie=page.let_in)
+    assert 'data-copy="agent-logger run -- codex' in answer.text
 
 
 def test_filters_fold_on_a_narrow_screen(seen: Watched) -> None:

@@ -107,4 +107,4 @@ def matching(folder: Path, pattern: list[str], *, sealed: bool = False) -> Itera
 
 
 def is_file(path: Path) -> bool:
-    return path.is_file() and not path.is_symlink()
+    return os.path.isfile(path) and not path.is_symlink()

@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from agent_logger.agents.registry import canonical_name
 from agent_logger.agents.running import noted_sessions, running_sessions
 from agent_logger.catalog.database import json_list
 from agent_logger.catalog.ledger.rows import BIT, WITNESS_SETS, micros_of, time_of
@@ -102,7 +103,7 @@ _MODEL_TERM = whole_or_part(
 
 def _where(database: sqlite3.Connection, where: Filter) -> tuple[str, list[object]]:
     terms: list[tuple[str, object]] = [
-        ("agent = ?", where.agent),
+        ("agent = ?", where.agent and canonical_name(where.agent)),
         (_PROJECT_TERM, where.project),
         (_MODEL_TERM, where.model),
         ("instr(folded(title), ?)", where.title and where.title.lower()),

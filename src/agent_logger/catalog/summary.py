@@ -80,7 +80,7 @@ class SessionChoices(msgspec.Struct, frozen=True, kw_only=True):
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
     """Conditions that must all hold. Texts are searched for in the field, ignoring case."""
 
-    agent: str | None = None  # the whole name
+    agent: str | None = None  # the whole name, or another one that people use, such as "claude"
     project: str | None = None  # the whole path of a project, or a part of paths
     model: str | None = None  # the whole name of a model, or a part of names
     title: str | None = None

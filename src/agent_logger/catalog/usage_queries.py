@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from agent_logger.agents.registry import canonical_name
 from agent_logger.catalog.database import json_list
 from agent_logger.catalog.ledger.blocks import BLOCK, Slice, UsageBlock, blocks
 from agent_logger.catalog.ledger.rows import BIT, EPOCH, WITNESS_SETS, LedgerRow
@@ -42,7 +43,7 @@ _MODEL_TERM = whole_or_part("SELECT 1 FROM model_tiers WHERE model = ?", "model 
 def _where(where: Filter, session: str | None) -> tuple[str, list[object]]:
     terms: list[tuple[str, object]] = [
         ("session = ?", session),
-        ("agent = ?", where.agent),
+        ("agent = ?", where.agent and canonical_name(where.agent)),
         (_PROJECT_TERM, where.project),
         (_MODEL_TERM, where.model),
         ("at >= ?", where.since and since(where.since)),

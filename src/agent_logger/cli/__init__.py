@@ -225,6 +225,8 @@ def _run() -> int:
             raise
         _drop_unwritten_output()
         cause = error.__cause__ if isinstance(error, _MisreadError) else error
+        if isinstance(cause, OSError) and cause.filename and cause.strerror:  # a file of the user's, not a bug
+            return _fail(f"{cause.filename}: {cause.strerror}", 1)
         text = f"{type(cause).__name__}: {cause}".rstrip(": ")
         return _fail(f"{text} (AGENT_LOGGER_DEBUG=1 shows where)", 1)
 
@@ -237,7 +239,7 @@ def _fail(message: str, code: int) -> int:
 
 
 def _usage(error: click.ClickException) -> str:
-    message = " ".join(error.format_message().split()).rstrip(".")
+    message = _NUMBER.sub(lambda match: NUMBERS[match[1]], " ".join(error.format_message().split()).rstrip("."))
     context = error.ctx if isinstance(error, click.UsageError) else None
     if context is None:
         return message
@@ -257,6 +259,8 @@ def _hint(error: click.ClickException, context: click.Context) -> str:
 
 
 # As click says it.
+_NUMBER = re.compile(r"is not a valid (integer|float)(?: range)?$")
+NUMBERS = {"integer": "is not a whole number", "float": "is not a number"}
 _EXTRA = re.compile(r"Got unexpected extra arguments? \((.*)\)")
 
 

@@ -1,6 +1,7 @@
 """The catalog as commands use it: over which homes, a progress bar while it is built, a note if it cannot be stored."""
 
 import gc
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import wraps
@@ -85,7 +86,7 @@ def register_folders(settings: config.Configuration) -> None:
     from agent_logger.home.facts import register_log_folder
 
     for name, folder in (("log_dir", settings.log_dir), ("sessions_dir", settings.sessions_dir)):
-        if not folder.is_dir():
+        if not os.path.isdir(folder):
             continue
         origin = _origin_of(settings.home, folder) if settings.is_default(name) else "own"
         if origin == "own":

@@ -30,7 +30,7 @@ from agent_logger.clock import timestamp
 from agent_logger.errors import SourceError
 from agent_logger.files.git import git_folders
 from agent_logger.files.parts import PartFile, parts_in
-from agent_logger.files.sources import Source, StampCache
+from agent_logger.files.sources import Source, StampCache, entries_in
 from agent_logger.home.facts import known_folders
 from agent_logger.home.last_runs import last_runs
 from agent_logger.hooks.settings import commands_in
@@ -102,8 +102,8 @@ def examine(home: Path, proxies: list[ProxyReport]) -> Examined:
 
 
 def _home(home: Path) -> Iterator[Finding]:
-    place = next(path for path in (home, *home.parents) if path.exists())
-    if not place.is_dir() or not os.access(place, os.W_OK):
+    place = next(path for path in (home, *home.parents) if os.path.exists(path))
+    if not os.path.isdir(place) or not os.access(place, os.W_OK):
         yield Finding("home", "wrong", f"{home} cannot be written to", "make it writable, or set AGENT_LOGGER_HOME")
     elif platform.is_low_on_space(place):
         free = shutil.disk_usage(place).free
@@ -132,16 +132,26 @@ def _recording(proxies: list[ProxyReport]) -> Iterator[Finding]:
             yield Finding("proxy", "ok", f"{where}: recording, {calls}, nothing lost")
 
 
+def _why_gone(folder: Path) -> str:
+    try:
+        folder.stat()
+    except FileNotFoundError:
+        return "no longer exists"
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    return "is not a folder"
+
+
 def _log_folders(home: Path) -> Iterator[Finding]:
     folders = known_folders(home)
-    gone = [folder for folder in folders if not folder.is_dir()]
+    gone = [folder for folder in folders if not os.path.isdir(folder)]
     for path in gone:
-        yield Finding("log folders", "note", f"{path} no longer exists", "restore it if you need its logs")
+        yield Finding("log folders", "note", f"{path} {_why_gone(path)}", "restore it if you need its logs")
     if not gone:
         yield Finding("log folders", "ok", f"{len(folders)}, all present" if folders else "none yet")
     for path in folders:
         index = path / "sessions.db"
-        if index.exists() and not is_ignored(index):
+        if os.path.exists(index) and not is_ignored(index):
             yield Finding(
                 "log folders",
                 "note",
@@ -200,7 +210,7 @@ def _read_logs(home: Path) -> _FilesRead:
         report = verify_file(file)
         return len(report.damage), report.lost
 
-    folders = (folder for folder in known_folders(home) if folder.is_dir())
+    folders = (folder for folder in known_folders(home) if os.path.isdir(folder))
     return _FilesRead().read([file for folder in folders for file in log_files(folder)], look)
 
 
@@ -249,7 +259,7 @@ def _clients(proxies: list[ProxyReport]) -> Iterator[Finding]:
     if not proxies:
         return
     for agent, location in located():
-        if not any(folder.is_dir() for folder in agent_folders(location)):
+        if not any(os.path.isdir(folder) for folder in agent_folders(location)):
             continue
         if any(_is_set_up(agent, proxy.port) for proxy in proxies):
             yield Finding("set up", "ok", f"{agent.name} uses the proxy")
@@ -302,7 +312,7 @@ def _unseen(home: Path, proxies: list[ProxyReport]) -> Iterator[Finding]:
 
 
 def _recent_logs(folder: Path) -> Iterator[PartFile]:
-    inner = [path for path in folder.iterdir() if path.is_dir()] if folder.is_dir() else []
+    inner = [Path(entry.path) for entry in entries_in(str(folder)) if entry.is_dir()]
     for part in (part for path in inner for part in parts_in(path)):
         if time.time() - platform.modified_at(part.path) < RECENT_SECONDS:
             yield part
@@ -330,7 +340,7 @@ def _next_run(run: LastRun) -> str | None:
 
 
 def _hooks() -> Iterator[Finding]:
-    roots = [claude_root for claude_root in claude_roots() if claude_root.is_dir()]
+    roots = [claude_root for claude_root in claude_roots() if os.path.isdir(claude_root)]
     for root in roots:
         calls = commands_in(_text(root / "settings.json"))
         broken = {

@@ -1,6 +1,7 @@
 """Find the session that an ID means, and read it. A path means that one file; otherwise all files of the same session
 are joined."""
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -117,7 +118,7 @@ SelectedSession = _SessionAtPath | _SessionInCatalog  # the session that a comma
 
 def _is_there(name: str) -> bool:
     path = Path(name)
-    return path.is_file() or bool((part := part_of(path)) and parts_of(part.folder, part.name))
+    return os.path.isfile(path) or bool((part := part_of(path)) and parts_of(part.folder, part.name))
 
 
 def _parts(path: Path) -> list[Path]:
@@ -134,6 +135,12 @@ def resolve_id(catalog: "Catalog", name: str) -> str:
     """The id of the one session with this name. Raises `SourceError` if there is none, `UsageError` if there are
     several."""
     matching = catalog.resolve(name)
+    if not matching and os.sep in name:
+        try:
+            os.stat(name)
+        except OSError as error:
+            raise SourceError(f"{name}: {error.strerror}") from error
+        raise SourceError(f"{name} is a folder; give the path of a session's file")
     if not matching:
         hint = "; 'last' is the most recent one" if name.lower() in LAST_WORDS else ""
         raise SourceError(f"no session {name!r}{hint}; 'agent-logger ls' lists them")

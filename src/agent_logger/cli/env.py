@@ -65,10 +65,10 @@ def command(settings: config.Configuration, shell: str | None, door: str, no_sta
     script = _fish if (shell or config.shell()) == "fish" else _posix
     if door == "forward":
         return _print_forward(settings.home, script, may_start=not no_start)
-    states = _states(settings.home)
+    states = _held(settings.home)
     if not states and not no_start:
         _start(settings.home)
-        states = _states(settings.home)
+        states = _held(settings.home)
     if not states:
         _output.note("agent-logger: no proxy is running; start one with 'agent-logger'")
         return 1
@@ -127,20 +127,41 @@ def _states(home: Path) -> "list[ProxyState]":
     return sorted(running(home), key=lambda state: state.started)
 
 
+def _held(home: Path) -> "list[ProxyState]":
+    """Return the running proxies without those that are ending. The last one stays while a process of the session of
+    the asking shell lives, if it is one that ends."""
+    states = _states(home)
+    while states and not _holds(states[-1]):
+        states.pop()
+    return states
+
+
+def _holds(state: "ProxyState") -> bool:
+    from agent_logger.errors import AgentLoggerError
+    from agent_logger.proxy.runs.messages import HoldForShell
+    from agent_logger.proxy.runs.shared import ProxyConnection
+
+    if state.socket is None:  # an older version, or one that takes no registrations: none of these ends by itself
+        return True
+    try:
+        with ProxyConnection(state) as connection:
+            return not connection.ask(HoldForShell(session=os.getsid(0))).is_ending
+    except AgentLoggerError:
+        return True
+    except OSError:
+        return False
+
+
 def _start(home: Path) -> None:
-    """Start a proxy that stays while a process of the session of the asking shell lives. It may call the base URLs that
-    the shell has set."""
+    """Start a proxy, which may call the base URLs that the shell has set."""
     from agent_logger.errors import AgentLoggerError
     from agent_logger.proxy.base_urls import BASE_URLS, chosen
-    from agent_logger.proxy.runs.messages import HoldForShell
-    from agent_logger.proxy.runs.shared import connections, start
+    from agent_logger.proxy.runs.shared import start
 
     environment = config.child_environment()
     places = [chosen(name, environment.get(name, "")) for name in BASE_URLS]
     try:
         start(home, home / "logs", [str(place.origin) for place in places if place])
-        with next(connections(home, None)) as connection:
-            connection.ask(HoldForShell(session=os.getsid(0)))
     except (AgentLoggerError, OSError) as error:
         _output.note(f"agent-logger: {error}")
 

@@ -51,7 +51,6 @@ def command(settings: config.Configuration) -> None:
     pi, ~/.pi/agent/models.json:
       {"providers": {"anthropic": {"baseUrl":
         "http://127.0.0.1:8080/anthropic/api.anthropic.com"}}}
-
     Kimi Code, ~/.kimi-code/config.toml:
       [providers.moonshot]
       base_url = "http://127.0.0.1:8080/openai/api.moonshot.ai/v1"

@@ -252,7 +252,10 @@ class _Run:
         if self._as_json:
             _output.json(_run_report(recording, metadata, failure, advice))
         has_own_result = recording.outcome.results or timed_out  # otherwise the agent itself has reported why
-        _output.note(f"agent-logger: {_summary(metadata, failure if has_own_result else None)}")
+        summary = _summary(metadata, failure if has_own_result else None)
+        last_line_names_session = requests and requests.requests and metadata.session_id
+        if len(summary) > 1 or not last_line_names_session:
+            _output.note(f"agent-logger: {' · '.join(summary)}")
         if advice:
             _output.note(f"agent-logger: {advice}")
         if requests:
@@ -368,11 +371,11 @@ def _run_report(
     return RunReport(success=failure is None, data=data, failure=failure, error=error, **structs.asdict(metadata))
 
 
-def _summary(metadata: RunMetadata, failure: Failure | None) -> str:
+def _summary(metadata: RunMetadata, failure: Failure | None) -> list[str]:
     from agent_logger.views.figures import dollars, seconds_text
 
     log = metadata.log
-    where = f"recorded in {log}" if log and Path(log).exists() else "not recorded"
+    where = f"recorded in {log}" if log and os.path.exists(log) else "not recorded"
     parts = [f"session {screen.short_id(metadata.session_id)}" if metadata.session_id else where]
     if metadata.turns is not None:
         parts.append(pluralize(metadata.turns, "turn"))
@@ -387,7 +390,7 @@ def _summary(metadata: RunMetadata, failure: Failure | None) -> str:
         parts.append(failure.replace("_", " "))
     if metadata.lost:
         parts.append(f"{pluralize(metadata.lost, 'record')} lost")
-    return " · ".join(parts)
+    return parts
 
 
 def _not_started(start: "RunStart", error: OSError, *, as_json: bool) -> int:

@@ -132,7 +132,9 @@ def _print_turn(session: "Session", number: int, *, as_json: bool) -> None:
     columns = screen.columns()
     rows = SessionText(session, columns, whole=True).turn(number)
     if rows is None:
-        raise SourceError(f"no turn {number}: the session has {pluralize(len(session.turns), 'turn')}, numbered from 0")
+        turns = session.turns
+        numbers = f"{pluralize(len(turns), 'turn')}, numbered from 0" if turns else "no turns"
+        raise SourceError(f"no turn {number}: the session has {numbers}")
     if as_json:
         _output.hidden_json(session.turns[number])
     else:

@@ -1,5 +1,6 @@
 """What git's own files say of a folder: no process is started."""
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,9 +34,9 @@ def _git_folder(folder: Path) -> Path | None:
     it."""
     git = folder / ".git"
     try:
-        if git.is_dir():
+        if os.path.isdir(git):
             return git
-        match = _FOLDER.match(read(git)) if git.is_file() else None
+        match = _FOLDER.match(read(git)) if os.path.isfile(git) else None
     except (OSError, ValueError):
         return None
     return folder / match[1] if match else None

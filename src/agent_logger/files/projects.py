@@ -1,5 +1,6 @@
 """Which project a folder belongs to: its git repository, all worktrees of it together; else the folder itself."""
 
+import os
 from functools import lru_cache
 from pathlib import Path
 
@@ -21,7 +22,7 @@ def project_of(folder: str) -> str:
 
 def _repository(folder: Path, git: Path) -> str | None:
     if git == folder / ".git":
-        return str(folder) if (git / "HEAD").exists() else None
+        return str(folder) if os.path.exists(git / "HEAD") else None
     common = _common(git)
     if common is None:
         return str(folder)
@@ -35,5 +36,5 @@ def _common(git: Path) -> Path | None:
         return Path(git, read(git / "commondir").strip()).resolve()
     except (OSError, ValueError):  # it was pruned; `git worktree` had it in the repository's
         worktrees = git.parent
-        is_there = worktrees.name == "worktrees" and worktrees.parent.is_dir()
+        is_there = worktrees.name == "worktrees" and os.path.isdir(worktrees.parent)
         return worktrees.parent.resolve() if is_there else None

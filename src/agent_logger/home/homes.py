@@ -133,7 +133,7 @@ def _log_folders(home: Path) -> tuple[list[Path], list[Path]]:
             inside.append(home / below)
         else:
             outside.append(folder)
-    return [folder for folder in dict.fromkeys(inside) if folder.is_dir() and is_inside(folder)], outside
+    return [folder for folder in dict.fromkeys(inside) if os.path.isdir(folder) and is_inside(folder)], outside
 
 
 def _below_home(folder: Path, home: Path, before: Path | None) -> Path | None:

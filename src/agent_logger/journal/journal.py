@@ -312,7 +312,9 @@ class Journal:
             except OSError as error:
                 self.error = error
                 if not self._live_fails:
-                    log.warning("%s: cannot write the exchange in flight to disk: %s", self._log.path, error)
+                    log.warning(
+                        "%s: cannot write the exchange in flight to disk: %s", self._log.path, error.strerror or error
+                    )
                 self._live_fails = True
                 return False
             finally:

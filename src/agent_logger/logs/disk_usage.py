@@ -29,7 +29,7 @@ class FolderUsage(msgspec.Struct, frozen=True, kw_only=True):
 
 def outermost(folders: Iterable[Path]) -> list[Path]:
     """Return the folders that exist, without those within another of them, so that everything counts once."""
-    there = {folder.resolve(): folder for folder in folders if folder.is_dir()}
+    there = {folder.resolve(): folder for folder in folders if os.path.isdir(folder)}
     return [path for real, path in there.items() if not any(other in real.parents for other in there)]
 
 

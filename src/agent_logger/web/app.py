@@ -151,7 +151,7 @@ async def _still_reading(request: Request, error: Exception) -> Response:
 async def _ambiguous(request: Request, error: Exception) -> Response:
     assert isinstance(error, AmbiguousSessionError)
     site, names = site_of(request), error.session_ids[:MOST_CANDIDATES]
-    reason = f"{error.given} is the beginning of {pluralize(len(error.session_ids), 'session id')}"
+    reason = f"{error.given} may mean {pluralize(len(error.session_ids), 'session')}"
     if request.url.path.startswith(endpoints.V1):
         return failure(request, 300, f"{reason} ({', '.join(names)}): use a longer one.")
     summaries = await site.pool.query(lambda catalog: list(filter(None, map(catalog.summary, names))))

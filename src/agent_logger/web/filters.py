@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from typing import Literal, NamedTuple, get_args
 from urllib.parse import urlencode
 
-from agent_logger.agents.registry import canonical_name
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.summary import Filter, SessionSummary
 from agent_logger.model.session import Witness
@@ -77,7 +76,7 @@ class PageQuery:
     def filter(self) -> Filter:
         witness: Witness | None = next((choice for choice in get_args(Witness) if choice == self.witness), None)
         return Filter(
-            agent=canonical_name(self.agent) if self.agent else None,
+            agent=self.agent or None,
             project=self.project or None,
             model=self.model or None,
             machine=self.machine or None,

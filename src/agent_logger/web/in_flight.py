@@ -1,5 +1,6 @@
 """What a model is saying right now, word by word: turns that are not in any log yet."""
 
+import os
 import re
 import threading
 import time
@@ -86,7 +87,7 @@ class InFlightTurns:
     def _session(self, paths: tuple[Path, ...]) -> _WatchedSession:
         if paths not in self._sessions:
             folders = dict.fromkeys(spool_folder(path.parent.parent) for path in paths)
-            existing = [folder for folder in folders if folder.is_dir()]
+            existing = [folder for folder in folders if os.path.isdir(folder)]
             self._sessions[paths] = _WatchedSession(OpenCalls(paths), existing)
         return self._sessions[paths]
 

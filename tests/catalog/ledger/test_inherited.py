@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from agent_logger.catalog.catalog import Catalog
+from agent_logger.catalog.ledger.metrics import metrics_of
 from agent_logger.clock import Clock
 from agent_logger.home.facts import register_log_folder
 from agent_logger.messages import sdk
 from agent_logger.model.session import Session, Usage
 from agent_logger.recording.exchanges import Began
 from agent_logger.recording.session_writer import SessionWriter
-from tests.catalog.catalogs import ID, assistant, claude_file, user
+from tests.catalog.catalogs import ID, assistant, claude_file, tool, user
 
 TRUNK, FORK = ID.format(2), ID.format(1)
 MODEL = "claude-haiku-4-5"
@@ -94,3 +95,16 @@ def test_the_inherited_cost_of_a_fork_is_the_cost_of_its_inherited_turns(
         assert [row.usage for row in fork.not_itemised] == [of_fork]
         if has_trunk_transcript:
             assert [row.usage for row in trunk.not_itemised] == [of_trunk]
+
+
+def test_tool_calls_and_their_errors_count_in_the_session_that_made_them(home: Path) -> None:
+    begun = [user(1, "one", TRUNK), *tool(2, TRUNK, "Bash", {"command": "false"}, "no", failed=True)]
+    begun.append(assistant(4, "a", TRUNK))
+    copied = [{**line, "sessionId": FORK} for line in begun]
+    claude_file(home, TRUNK, begun)
+    own = [user(5, "two", FORK), *tool(6, FORK, "Read", {"file_path": "/p/shop/b.py"}, "b"), assistant(8, "b", FORK)]
+    claude_file(home, FORK, [*copied, *own])
+    with Catalog.open(home / ".agent-logger") as catalog:
+        listed = {summary.id: (summary.tool_calls, summary.errors) for summary in catalog.sessions()}
+        assert listed == {TRUNK: (1, 1), FORK: (1, 0)}
+        assert [use.name for use in metrics_of(session_of(catalog, FORK)).tools] == ["Read"]

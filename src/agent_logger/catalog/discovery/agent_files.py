@@ -1,5 +1,6 @@
 """Finds the files of agents, where the agents keep them."""
 
+import os
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -27,7 +28,7 @@ def sessions_of(agent: Agent, remembered: StampCache) -> Iterator[Source]:
     if agent.reader is None or agent.location is None:
         return
     folders = agent_folders(agent.location)
-    if any(folder.is_dir() for folder in folders) or named_files(agent.location, folders):
+    if any(os.path.isdir(folder) for folder in folders) or named_files(agent.location, folders):
         yield from agent.discover(folders, remembered)
 
 

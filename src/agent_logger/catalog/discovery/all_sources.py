@@ -1,5 +1,6 @@
 """Every session there is, as each witness has it: our logs, events of hooks, agents' files, and copies of them."""
 
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -53,7 +54,7 @@ def _own_sources(home: Path, remembered: StampCache) -> Iterator[Source]:
 
 
 def _imported_sources(home: Path, cache: StampCache) -> Iterator[Source]:
-    if imports_path(home).is_dir():
+    if os.path.isdir(imports_path(home)):
         from agent_logger.catalog.discovery.imported import imported_sources
 
         yield from imported_sources(home, cache)
@@ -62,7 +63,7 @@ def _imported_sources(home: Path, cache: StampCache) -> Iterator[Source]:
 def _archived_sources(home: Path, present: Iterable[tuple[str | None, str]], cache: StampCache) -> Iterator[Source]:
     """Find what we have kept of agents and they no longer have, each once. `present`: agents and names of what they
     have."""
-    if not (home / "archive").is_dir():
+    if not os.path.isdir(home / "archive"):
         return
     from agent_logger.archive.layout import folders
     from agent_logger.archive.sessions import archived_in

@@ -1,5 +1,7 @@
 """Which agents have files on this machine, how many sessions each has, and what its files tell."""
 
+import os
+
 import msgspec
 
 from agent_logger.agents.base import Agent
@@ -34,7 +36,7 @@ def installed_agents() -> list[InstalledAgent]:
 def _installed(agent: Agent) -> InstalledAgent | None:
     if agent.location is None or agent.reader is None:
         return None
-    folders = [folder for folder in agent_folders(agent.location) if folder.is_dir()]
+    folders = [folder for folder in agent_folders(agent.location) if os.path.isdir(folder)]
     if not folders and not named_files(agent.location, agent_folders(agent.location)):
         return None
     sessions = {source.name for source in sessions_of(agent, StampCache())}

@@ -20,7 +20,7 @@ SETTLED_SECONDS = 2.0  # file system clocks are coarse: a folder may change twic
 def log_folders(home: Path) -> list[Path]:
     """Return the folders that we have ever written logs to, if they still exist."""
     transcripts = home / "projects"  # our transcripts, which are registered nowhere
-    return [folder for folder in [*known_folders(home), transcripts] if folder.is_dir()]
+    return [folder for folder in [*known_folders(home), transcripts] if os.path.isdir(folder)]
 
 
 def folders_of_logs(log_folders: Iterable[Path]) -> Iterator[Path]:

@@ -88,10 +88,10 @@ class Leases:
             return not self._is_ending
 
     def add_shell(self, session: int) -> bool:
-        """Add the lease of a shell. `False` if the proxy is ending."""
+        """Add the lease of a shell; a proxy that stays needs none. `False` if the proxy is ending."""
         with self._lock:
             self._unused_at = time.monotonic()
-            if not self._is_ending:
+            if not self._is_ending and self._on_unused is not None:
                 self._shells.setdefault(session, ShellLease(session))
             return not self._is_ending
 

@@ -113,8 +113,12 @@ class RunRecording:
         return self.outcome.failure(exited, self.errors.last, timed_out=timed_out)
 
     def has_answers(self) -> bool:
-        """Whether the output says that a model was asked: it reports tokens, or a failed request."""
-        return any(stats.tokens_in or stats.tokens_out or stats.is_error for stats in self.outcome.results)
+        """Whether the output says that a model was asked: it reports tokens, or a failure after the first turn began.
+        An agent that refuses its arguments reports a failure, too, with no turn."""
+        return any(
+            stats.tokens_in or stats.tokens_out or (stats.is_error and stats.num_turns != 0)
+            for stats in self.outcome.results
+        )
 
     def resumable(self, failure: Failure | None) -> str | None:
         """The session that can be continued after this run."""

@@ -18,7 +18,7 @@ from agent_logger.web.filters import MOST, PAGE, Order
 
 TEXT = {"type": "string", "maxLength": 200}
 PARAMETERS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
-    "agent": ("The exact name of the agent", TEXT),
+    "agent": ("The name of the agent, or its short one", TEXT),
     "project": ("The project's path, or text in it", TEXT),
     "model": ("The model's name, or text in it", TEXT),
     "machine": ("The name of the machine, if several homes are read", TEXT),

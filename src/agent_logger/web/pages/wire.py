@@ -6,12 +6,14 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from agent_logger.agents.registry import agent_called
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.joining.calls import WireCall, call_named
 from agent_logger.model.prices import price
 from agent_logger.model.session import Cost
 from agent_logger.web.addresses import session_url
 from agent_logger.web.pages.call import CallView, call_speed
+from agent_logger.web.pages.home.setup import line_to_record
 from agent_logger.web.pages.session import render_view, session_view_of
 from agent_logger.web.site import site_of
 
@@ -35,6 +37,7 @@ async def wire(request: Request) -> Response:
         costs=costs,
         call_speed=call_speed,
         has_speeds=any(map(call_speed, calls)),
+        line_to_record=line_to_record(agent_called(view.summary.agent)),
         data_url=f"/api/v1{session_url(view.summary.id)}/calls",
     )
 

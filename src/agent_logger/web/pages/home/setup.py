@@ -27,5 +27,10 @@ def _setup(agent: Agent) -> AgentSetup | None:
     if agent.run is None:
         return None
     sessions = sum(not source.main_missing for source in sessions_of(agent, StampCache()))
-    line = f"agent-logger run -- {agent.run.example or agent.run.executable}"
-    return AgentSetup(agent.name, shutil.which(agent.run.executable) is not None, sessions, line)
+    return AgentSetup(agent.name, shutil.which(agent.run.executable) is not None, sessions, line_to_record(agent))
+
+
+def line_to_record(agent: Agent | None) -> str:
+    """The line that records the agent; of a program that is not known, the beginning of that line."""
+    example = agent.run.example or agent.run.executable if agent and agent.run else "COMMAND"
+    return f"agent-logger run -- {example}"
