@@ -94,3 +94,16 @@ def test_the_inherited_cost_of_a_fork_is_the_cost_of_its_inherited_turns(
         assert [row.usage for row in fork.not_itemised] == [of_fork]
         if has_trunk_transcript:
             assert [row.usage for row in trunk.not_itemised] == [of_trunk]
+
+
+def test_a_failed_attempt_at_the_end_of_an_inherited_exchange_is_inherited(home: Path) -> None:
+    failed = {"model": "<synthetic>", "usage": {}}
+    begun = [user(1, "one", TRUNK), assistant(2, "a", TRUNK), assistant(3, "API Error", TRUNK, **failed)]
+    claude_file(home, TRUNK, begun)
+    copied = [{**line, "sessionId": FORK} for line in begun]
+    own = [user(4, "two", FORK), assistant(5, "b", FORK), assistant(6, "API Error", FORK, **failed)]
+    claude_file(home, FORK, [*copied, *own])
+    with Catalog.open(home / ".agent-logger") as catalog:
+        catalog.refresh()
+        fork = next(session for session in catalog.sessions() if session.id == FORK)
+        assert (fork.parent, fork.exchanges, fork.inherited_exchanges, fork.turns) == (TRUNK, 1, 1, 2)
