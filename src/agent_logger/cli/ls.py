@@ -91,8 +91,8 @@ def command(
     """List sessions, most recently active first.
 
     One row is one conversation. A star marks a live session, an exclamation mark one that failed or was interrupted;
-    lines below the list say which. A fork is listed under the session that it was forked from; its exchanges, tokens
-    and cost are those after the fork. Labels and pins are in brackets before the title.
+    lines below the list say which. A fork is listed under the session that it was forked from; its exchanges, tool
+    calls, tokens and cost are those after the fork. Labels and pins are in brackets before the title.
 
     The model is the one with most responses in the main thread; +1 means that there is another. Exchanges are prompts
     with all that followed. Active is the time that the agent was working. Tokens are all billed tokens. Sources are
@@ -250,8 +250,7 @@ def _model(row: "SessionSummary") -> str:
 
 
 def _tokens(row: "SessionSummary") -> str:
-    count = row.usage.context_tokens + row.usage.output_tokens
-    return "?" if row.cost.unpriced and not count else _thousands(count)
+    return _thousands(row.usage.context_tokens + row.usage.output_tokens) if row.knows_tokens else "?"
 
 
 def _duration(seconds: float | None) -> str:

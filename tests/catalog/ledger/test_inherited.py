@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from agent_logger.catalog.catalog import Catalog
+from agent_logger.catalog.ledger.metrics import metrics_of
 from agent_logger.clock import Clock
 from agent_logger.home.facts import register_log_folder
 from agent_logger.messages import sdk
 from agent_logger.model.session import Session, Usage
 from agent_logger.recording.exchanges import Began
 from agent_logger.recording.session_writer import SessionWriter
-from tests.catalog.catalogs import ID, assistant, claude_file, user
+from tests.catalog.catalogs import ID, assistant, claude_file, tool, user
 
 TRUNK, FORK = ID.format(2), ID.format(1)
 MODEL = "claude-haiku-4-5"
@@ -107,3 +108,22 @@ def test_a_failed_attempt_at_the_end_of_an_inherited_exchange_is_inherited(home:
         catalog.refresh()
         fork = next(session for session in catalog.sessions() if session.id == FORK)
         assert (fork.parent, fork.exchanges, fork.inherited_exchanges, fork.turns) == (TRUNK, 1, 1, 2)
+
+
+def test_the_tool_calls_of_a_fork_are_those_after_it(home: Path) -> None:
+    begun = [user(1, "one", TRUNK), *tool(2, TRUNK, "Bash", {"command": "exit 3"}, "failed", failed=True)]
+    begun += [*tool(4, TRUNK, "Read", {"file_path": "/p/shop/a"}, "text"), assistant(6, "a", TRUNK)]
+    claude_file(home, TRUNK, begun)
+    copied = [{**line, "sessionId": FORK} for line in begun]
+    own = [user(7, "two", FORK), *tool(8, FORK, "Bash", {"command": "ls"}, "text"), assistant(10, "b", FORK)]
+    claude_file(home, FORK, [*copied, *own])
+    with Catalog.open(home / ".agent-logger") as catalog:
+        catalog.refresh()
+        listed = {session.id: (session.tool_calls, session.errors) for session in catalog.sessions()}
+        assert listed == {TRUNK: (2, 1), FORK: (1, 0)}
+        claude_file(home, FORK, [user(11, "three", FORK), *tool(12, FORK, "Bash", {"command": "ls"}, "text")])
+        catalog.refresh()
+        [fork] = (session for session in catalog.sessions() if session.id == FORK)
+        assert (fork.tool_calls, fork.errors) == (2, 0)
+        tools = metrics_of(session_of(catalog, FORK)).tools
+        assert [(use.name, use.calls, use.errors) for use in tools] == [("Bash", 2, 0)]

@@ -64,7 +64,7 @@ def metrics_of(session: Session) -> Metrics:
     turns = session.turns
     inherited = session.inherited
     usage, cost = _own_usage(session)
-    calls = _calls(turns)
+    calls = _calls(session.own_turns)
     files = _files(calls)
     answers = (AnswerModel(turn.model, turn.thread, turn.usage is not None) for turn in turns)
     return Metrics(
@@ -141,9 +141,9 @@ def _calls(turns: Iterable[Turn]) -> list[_Call]:
 
 
 def count_tool_calls(session: Session) -> tuple[int, int]:
-    """Return how many calls there are, and how many of them failed."""
+    """Return how many calls there are, and how many of them failed; of a fork, those after it."""
     failed: dict[object, bool] = {}
-    for number, turn in enumerate(session.turns):
+    for number, turn in enumerate(session.own_turns):
         for place, block in enumerate(turn.blocks):
             if block.kind == "tool_use":
                 failed.setdefault(_call_key(block, number, place), False)
