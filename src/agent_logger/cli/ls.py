@@ -10,7 +10,7 @@ import click
 from agent_logger import config
 from agent_logger.cli import _output
 from agent_logger.cli._agents import agent_option, check_agent
-from agent_logger.cli._catalog import NOTHING_YET, check_machine, homes_option, machine_option, open_catalog
+from agent_logger.cli._catalog import check_machine, homes_option, machine_option, note_nothing, open_catalog
 from agent_logger.cli._columns import fit_columns
 from agent_logger.cli._pager import paged, pager_option
 from agent_logger.cli._select import short_ids
@@ -126,7 +126,7 @@ def command(
                 _print_failures(rows, ids)
                 _note_others(catalog, rows, conditions)
             else:
-                _output.note("No sessions match." if catalog.count() else NOTHING_YET, lines=True)
+                note_nothing(catalog, "No sessions match.")
 
 
 def _note_others(catalog: "Catalog", rows: "Sequence[SessionSummary]", conditions: "Filter") -> None:

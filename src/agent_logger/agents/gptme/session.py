@@ -246,9 +246,11 @@ def _add_to_result(turn: OpenTurn, call: str, text: str) -> bool:
 
 
 def _messages(files: list[File]) -> list[tuple[GptmeMessage, bool]]:
-    """Return the messages of a conversation, each with whether it was undone. After a compaction, the whole conversation
-    is in a file of its own. Other branches repeat what they share with it. Times do not tell the order: all prompts of a
-    command line have the time at which it began."""
+    """Return the messages of a conversation, each with whether it was undone.
+
+    After a compaction, the whole conversation is in a file of its own. Other branches repeat what they share with it.
+    Times do not tell the order: all prompts of a command line have the time at which it began.
+    """
     main = next((file for file in files if file.name.endswith(CONVERSATION)), files[0])
     branches = [file for file in files if "/branches/" in file.name.replace("\\", "/")]
     merged = [(message, False) for message in messages_of(main)]
