@@ -251,9 +251,7 @@ def _sessions_of_machine(searched: Searched, machine: str) -> Iterator[str]:
     return (name for (name,) in rows)
 
 
-def _hits(
-    searched: Searched, hits: Sequence[IndexHit], words: Sequence[re.Pattern[str]], limit: int
-) -> Iterator[Hit]:
+def _hits(searched: Searched, hits: Sequence[IndexHit], words: Sequence[re.Pattern[str]], limit: int) -> Iterator[Hit]:
     sessions = _sessions(searched.catalog, hits)
     merged = list(islice(_merge_copies(hits, sessions), limit))
     snippets = _snippets(searched.catalog, [(hit, places[0]) for hit, places in merged], words)
