@@ -341,7 +341,7 @@ def test_a_log_with_something_else_in_the_place_of_a_frame_is_reported(path: Pat
     assert reported == ("the log is damaged, or cut within a page",)
 
 
-def test_what_was_left_over_in_a_log_that_was_begun_again_is_no_damage(path: Path) -> None:
+def test_old_frames_in_a_log_that_was_begun_again_are_no_damage(path: Path) -> None:
     with writing(path, "journal_mode = wal", "wal_autocheckpoint = 0") as writer:
         for _ in range(4):
             writer.do("commit 1")

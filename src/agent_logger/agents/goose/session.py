@@ -101,8 +101,8 @@ def _sub_agents(main: "_SessionReading", others: "list[_SessionReading]") -> lis
     threads = {reading.rows.id: reading.thread for reading in others}
     agents = []
     for other in others:
-        session, found = other.rows.session, calls.get(other.prompt)
-        started_in, call = found.popleft() if found else (threads.get(session.parent or "", MAIN), None)
+        session, starters = other.rows.session, calls.get(other.prompt)
+        started_in, call = starters.popleft() if starters else (threads.get(session.parent or "", MAIN), None)
         agents.append(
             SubAgent(thread=other.thread, parent_thread=started_in, tool_use_id=call, description=session.name)
         )

@@ -271,10 +271,9 @@ def _inserted(
     behind: dict[int, list[tuple[GptmeMessage, bool]]] = {}
     place = -1
     for message, is_left in messages:
-        known = places.get(message.key)
-        if known is None:
-            behind.setdefault(place, []).append((message, is_left))
+        if message.key in places:
+            place = places[message.key]
         else:
-            place = known
-    kept = ([entry, *behind.get(place, ())] for place, entry in enumerate(into))
-    return [*behind.get(-1, ()), *(entry for entries in kept for entry in entries)]
+            behind.setdefault(place, []).append((message, is_left))
+    groups = ([entry, *behind.get(place, ())] for place, entry in enumerate(into))
+    return [*behind.get(-1, ()), *(entry for group in groups for entry in group)]

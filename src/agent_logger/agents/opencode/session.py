@@ -266,8 +266,8 @@ def _sub_agents(main: "_Rows", others: "list[_Rows]") -> list[SubAgent]:
     threads = {rows.id: rows.thread for rows in others}
     agents = []
     for other in others:
-        found = calls.get(other.id) or calls.get(other.prompt or "")
-        started_in, part = found.popleft() if found else (threads.get(other.session.parent_id or "", MAIN), _Part())
+        starters = calls.get(other.id) or calls.get(other.prompt or "")
+        started_in, part = starters.popleft() if starters else (threads.get(other.session.parent_id or "", MAIN), _Part())
         task = _task(part)
         agents.append(
             SubAgent(
