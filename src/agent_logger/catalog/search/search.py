@@ -318,11 +318,11 @@ def _snippets(
     numbers_by_session: dict[str, list[int]] = {}
     for number, (_, place) in enumerate(located):
         numbers_by_session.setdefault(place.session, []).append(number)
-    found: dict[int, Snippet] = {}
+    snippets: dict[int, Snippet] = {}
     for name, numbers in numbers_by_session.items():
         texts = _SessionTexts(catalog, name, words)
-        found |= {number: texts.snippet(*located[number]) for number in numbers}
-    return [found[number] for number in range(len(located))]
+        snippets |= {number: texts.snippet(*located[number]) for number in numbers}
+    return [snippets[number] for number in range(len(located))]
 
 
 class _SessionTexts:
