@@ -267,7 +267,9 @@ def _sub_agents(main: "_Rows", others: "list[_Rows]") -> list[SubAgent]:
     agents = []
     for other in others:
         starters = calls.get(other.id) or calls.get(other.prompt or "")
-        started_in, part = starters.popleft() if starters else (threads.get(other.session.parent_id or "", MAIN), _Part())
+        started_in, part = (
+            starters.popleft() if starters else (threads.get(other.session.parent_id or "", MAIN), _Part())
+        )
         task = _task(part)
         agents.append(
             SubAgent(
