@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.agents.databases.recorded import DATABASES
 from tests.clients import Sandbox, run_claude
 from tests.commands import run_command
 from tests.fakeapi import FakeAPI
@@ -90,6 +91,19 @@ def test_agents_are_listed_by_what_their_files_count_tokens_for(home: Path) -> N
         ("ok", "session files that count tokens per response: pi 1 session"),
         ("ok", "session files that count tokens per exchange: grok-build 1 session"),
     ]
+
+
+@pytest.mark.parametrize("agent", DATABASES)
+def test_a_database_that_cannot_be_read_at_all_is_reported(home: Path, agent: str) -> None:
+    path = home / DATABASES[agent]
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"SQLite format 3\0" + b"\1" * 8000)
+    [(mark, said)] = (found for found in findings("agents") if str(path) in found[1])
+    assert (mark, said.startswith("no session can be read from ")) == ("wrong", True)
+    for command in ("find", "ls", "usage"):
+        assert f"{path}: " in run_command([command], {"PATH": os.environ["PATH"], "HOME": str(home)}).stderr
+    path.write_bytes(b"")  # it was only begun
+    assert not any(str(path) in said for _, said in findings("agents"))
 
 
 def test_an_unusable_home_is_reported_as_wrong(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import msgspec
 
-from agent_logger.agents.base import Agent
+from agent_logger.agents.base import Agent, AgentLocation
 from agent_logger.agents.prompt_history import Prompt
 from agent_logger.agents.source_files import File, SourceFiles
 from agent_logger.files.sources import Source, StampCache
@@ -47,6 +47,9 @@ class DatabaseFiles(AgentFiles, Protocol):
     def root_of(self, path: Path, session: str, /) -> str | None:
         """Return the session that started this one, itself or through others; None if none did, or it is not in the
         database."""
+
+    def unreadable(self, location: AgentLocation, folders: Sequence[Path], /) -> Iterator[str]:
+        """Yield why databases cannot be read at all, each reason with the path."""
 
     def tables(self) -> tuple[str, ...]:
         """Return the tables that hold sessions; their rows are identified by `id`."""

@@ -114,13 +114,27 @@ def plan(home: Path, session: Archived, to: Path | None = None) -> Plan:
     assert agent.location
     if agent.imports:
         return _plan_of_documents(home, session, agent, agent.imports, to)
-    roots = agent_folders(agent.location)
-    origin = session.folder.origin
-    root = origin if origin in roots or agent.location.is_named_by_user else roots[0]
-    copies = _copies_of(session, agent.location)
     return Plan(
-        session, [_step(copy.target, root, copy.parts, partial(foreign.chunks, copy.target)) for copy in copies]
+        session,
+        [
+            _step(copy.target, *_place(agent.location, copy), partial(foreign.chunks, copy.target))
+            for copy in _copies_of(session, agent.location)
+        ],
     )
+
+
+def _place(location: AgentLocation, copy: ArchivedCopy) -> tuple[Path, tuple[str, ...]]:
+    """Return where a file belongs: a folder of the agent's, and the path below it. A database was copied with the path
+    from its own folder, which may be below that of the agent."""
+    roots, origin = agent_folders(location), copy.folder.origin
+    if origin in roots or location.is_named_by_user:
+        return origin, copy.parts
+    whole = copy.origin.parts
+    for pattern in sorted((tuple(glob.split("/")) for glob in location.globs), key=len, reverse=True):
+        if location.is_database and fits(whole[-len(pattern) :], pattern):
+            root = Path(*whole[: -len(pattern)])
+            return root if root in roots else roots[0], whole[-len(pattern) :]
+    return roots[0], copy.parts
 
 
 def _step(copy: Path, root: Path, parts: tuple[str, ...], chunks: Callable[[], Iterable[bytes]]) -> RestoreStep:

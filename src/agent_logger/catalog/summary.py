@@ -57,6 +57,11 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
             return None
         return max(0.0, (self.ended - self.started).total_seconds())
 
+    @property
+    def knows_tokens(self) -> bool:
+        """Whether the sum of tokens says anything: it is no 0 that only unknown numbers add up to."""
+        return not self.cost.unpriced or self.usage != Usage()
+
 
 class SessionHeading(msgspec.Struct, frozen=True, kw_only=True):
     """What a person knows a session by."""

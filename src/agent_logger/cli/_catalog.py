@@ -23,6 +23,19 @@ R = TypeVar("R")
 
 NOTHING_YET = "No sessions yet. 'agent-logger run -- claude' records one;\n'agent-logger demo' shows an example."
 
+
+def note_nothing(catalog: "Catalog", text: str) -> None:
+    """Say that there is nothing: `text`, or that there are no sessions at all, and which cannot be read."""
+    if catalog.count():
+        _output.note(text, lines=True)
+        return
+    from agent_logger.catalog.discovery.installed_agents import installed_agents
+
+    _output.note(NOTHING_YET, lines=True)
+    for reason in (reason for agent in installed_agents() for reason in agent.unreadable):
+        _output.note(reason)
+
+
 # If more bytes than this are not in the search index, a background process reads them.
 MOST_NAMED = 3  # folders
 WORTH_A_PROCESS = 20_000_000

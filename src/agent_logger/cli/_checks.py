@@ -252,6 +252,8 @@ def _agents() -> Iterator[Finding]:
         names = ", ".join(counts_text(agent) for agent in agents if agent.tokens_per == unit)
         counts = f"count tokens per {unit}" if unit else "count no tokens"
         yield Finding("agents", "ok", f"session files that {counts}: {names}")
+    for reason in (reason for agent in agents for reason in agent.unreadable):
+        yield Finding("agents", "wrong", f"no session can be read from {reason}", "restore it from a backup")
 
 
 def _clients(proxies: list[ProxyReport]) -> Iterator[Finding]:

@@ -24,8 +24,7 @@ NONE = {"tool": "no tool"}
 def _counts(total: "Total") -> list[str]:
     usage = total.usage
     counts = (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens)
-    is_known = total.unknown_usage < total.responses or not total.responses
-    return [*(f"{count:,}" if is_known else "unknown" for count in counts), money(total.cost)]
+    return [*(f"{count:,}" if total.knows_tokens else "unknown" for count in counts), money(total.cost)]
 
 
 def _print_table(

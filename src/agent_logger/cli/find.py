@@ -77,6 +77,8 @@ def _list_agents(*, as_json: bool) -> int:
     widths = [max(len(row[at]) for row in rows) for at in range(3)] if rows else []
     for name, count, per, folder in rows:
         _output.echo(f"{name:<{widths[0]}}  {count:>{widths[1]}}  {per:<{widths[2]}}  {folder}")
+    for reason in (reason for each in agents for reason in each.unreadable):
+        _output.note(reason)
     return 0
 
 

@@ -10,7 +10,7 @@ import click
 from agent_logger import config
 from agent_logger.cli import _output
 from agent_logger.cli._agents import agent_option, check_agent
-from agent_logger.cli._catalog import NOTHING_YET, check_machine, homes_option, machine_option, open_catalog
+from agent_logger.cli._catalog import check_machine, homes_option, machine_option, note_nothing, open_catalog
 from agent_logger.cli._columns import fit_columns
 from agent_logger.cli._pager import paged, pager_option
 from agent_logger.cli._select import short_ids
@@ -91,8 +91,8 @@ def command(
     """List sessions, most recently active first.
 
     One row is one conversation. A star marks a live session, an exclamation mark one that failed or was interrupted;
-    lines below the list say which. A fork is listed under the session that it was forked from; its exchanges, tokens
-    and cost are those after the fork. Labels and pins are in brackets before the title.
+    lines below the list say which. A fork is listed under the session that it was forked from; its exchanges, tool
+    calls, tokens and cost are those after the fork. Labels and pins are in brackets before the title.
 
     The model is the one with most responses in the main thread; +1 means that there is another. Exchanges are prompts
     with all that followed. Active is the time that the agent was working. Tokens are all billed tokens. Sources are
@@ -126,7 +126,7 @@ def command(
                 _print_failures(rows, ids)
                 _note_others(catalog, rows, conditions)
             else:
-                _output.note("No sessions match." if catalog.count() else NOTHING_YET, lines=True)
+                note_nothing(catalog, "No sessions match.")
 
 
 def _note_others(catalog: "Catalog", rows: "Sequence[SessionSummary]", conditions: "Filter") -> None:
@@ -250,8 +250,7 @@ def _model(row: "SessionSummary") -> str:
 
 
 def _tokens(row: "SessionSummary") -> str:
-    count = row.usage.context_tokens + row.usage.output_tokens
-    return "?" if row.cost.unpriced and not count else _thousands(count)
+    return _thousands(row.usage.context_tokens + row.usage.output_tokens) if row.knows_tokens else "?"
 
 
 def _duration(seconds: float | None) -> str:

@@ -7,7 +7,7 @@ import click
 
 from agent_logger import config
 from agent_logger.cli import _output
-from agent_logger.cli._catalog import NOTHING_YET, bar, homes_option, open_catalog
+from agent_logger.cli._catalog import bar, homes_option, note_nothing, open_catalog
 from agent_logger.cli._highlight import echo_marked
 from agent_logger.cli._pager import paged, pager_option
 from agent_logger.cli._select import short_ids
@@ -73,7 +73,7 @@ def command(
             else:
                 _print(hits, short_ids(catalog, {name for hit in hits for name in (hit.session, *hit.forks)}))
                 if not hits:
-                    _output.note("No matches." if catalog.count() else NOTHING_YET, lines=True)
+                    note_nothing(catalog, "No matches.")
                 else:
                     _note_more(len(hits), catalog.count_hits(typed, since=since, until=until))
             if not whole:

@@ -7,7 +7,7 @@ import msgspec
 
 from agent_logger import config
 from agent_logger.cli import _output
-from agent_logger.cli._catalog import NOTHING_YET, open_catalog
+from agent_logger.cli._catalog import note_nothing, open_catalog
 from agent_logger.cli._select import resolve_id, short_ids
 from agent_logger.cli._settings import settings_options
 from agent_logger.errors import StoreError
@@ -86,7 +86,7 @@ def command(
         elif marked:
             _print(marked, short_ids(catalog, [row.session for row in marked]))
         else:
-            _output.note("No marks." if catalog.count() else NOTHING_YET, lines=True)
+            note_nothing(catalog, "No marks.")
 
 
 def _change(

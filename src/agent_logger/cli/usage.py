@@ -9,7 +9,7 @@ import msgspec
 from agent_logger import config
 from agent_logger.cli import _output
 from agent_logger.cli._agents import agent_option, check_agent
-from agent_logger.cli._catalog import NOTHING_YET, bar, check_machine, homes_option, machine_option, open_catalog
+from agent_logger.cli._catalog import bar, check_machine, homes_option, machine_option, note_nothing, open_catalog
 from agent_logger.cli._pager import paged, pager_option
 from agent_logger.cli._select import resolve_id, short_ids
 from agent_logger.cli._settings import settings_options
@@ -212,7 +212,7 @@ def _note_unlisted(catalog: "Catalog", where: "Filter") -> None:
 
 
 def _note_nothing(catalog: "Catalog") -> None:
-    _output.note("No usage found." if catalog.count() else NOTHING_YET, lines=True)
+    note_nothing(catalog, "No usage found.")
 
 
 # ---------------------------------------------------------------- blocks

@@ -32,7 +32,7 @@ class ListedSession(msgspec.Struct, frozen=True, kw_only=True):
     exchanges: int  # of a fork, those that came after it
     inherited_exchanges: int | None  # of a fork, those before it; null: unknown
     turns: int  # of a fork, those that came after it
-    tool_calls: int
+    tool_calls: int  # of a fork, those that came after it
     errors: int  # tool calls that failed
     witnesses: list[str]
     parent: str | None
@@ -48,10 +48,10 @@ class ListedSession(msgspec.Struct, frozen=True, kw_only=True):
     cost_usd: float | None  # of the responses that have a price
     unpriced: int  # how many have none
     reported_cost_usd: float | None  # as reported by the client
-    input_tokens: int
-    output_tokens: int
-    cache_read_tokens: int
-    cache_write_tokens: int
+    input_tokens: int | None  # null, as the following: the tokens of no response are known
+    output_tokens: int | None
+    cache_read_tokens: int | None
+    cache_write_tokens: int | None
     context_tokens: int | None
     peak_context_tokens: int | None
     labels: tuple[str, ...] = ()
@@ -90,7 +90,7 @@ def session_values(summary: SessionSummary) -> dict[str, Any]:
     """The values of a `ListedSession`, or of a type that has more fields."""
     return {
         **{name: getattr(summary, name) for name in _SAME},
-        **{name: getattr(summary.usage, name) for name in _COUNTS},
+        **{name: getattr(summary.usage, name) if summary.knows_tokens else None for name in _COUNTS},
         "wall_seconds": summary.wall_seconds,
         "failure": failure_of(summary),
         "witnesses": sorted(summary.witnesses),
@@ -101,10 +101,10 @@ def session_values(summary: SessionSummary) -> dict[str, Any]:
 
 class UsageRow(msgspec.Struct, frozen=True, kw_only=True):
     key: str | None  # the day, model, project, ...
-    input_tokens: int
-    output_tokens: int
-    cache_read_tokens: int
-    cache_write_tokens: int
+    input_tokens: int | None  # null, as the following: the tokens of no response are known
+    output_tokens: int | None
+    cache_read_tokens: int | None
+    cache_write_tokens: int | None
     cost_usd: float | None
     unpriced: int  # responses whose price is not known; they are not in the cost
     responses: int
@@ -120,7 +120,7 @@ class UsageRow(msgspec.Struct, frozen=True, kw_only=True):
     def of(cls, key: str | None, total: "Total") -> "UsageRow":
         return cls(
             key=key,
-            **{name: getattr(total.usage, name) for name in _COUNTS},
+            **{name: getattr(total.usage, name) if total.knows_tokens else None for name in _COUNTS},
             cost_usd=total.cost.usd,
             unpriced=total.unpriced,
             responses=total.responses,

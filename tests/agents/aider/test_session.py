@@ -145,7 +145,9 @@ def test_a_history_is_one_session_in_folders_that_are_named(place: Path) -> None
     assert row["project"] == str(place / "work/tools")
     assert rows["First line"]["project"] is None  # the folder is no repository
     [used] = json.loads(run(place, "usage", "--by", "agent", "--json"))["rows"]
-    assert (used["key"], used["unknown_usage"], used["output_tokens"]) == ("aider", 14, 0)
+    counts = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+    assert (used["key"], used["unknown_usage"]) == ("aider", 14)
+    assert [row[name] for row in (used, *rows.values()) for name in counts] == [None] * 4 * (1 + len(rows))
 
 
 def test_an_archived_history_is_restored(place: Path) -> None:

@@ -318,7 +318,43 @@ def test_a_cut_log_is_reported(path: Path) -> None:
     log.write_bytes(log.read_bytes()[:-1000])
     ids, damage = reading_of(path)
     assert len(ids) == NOTES + 100
-    assert damage == ("the log is cut within a page",)
+    assert damage == ("the log is damaged, or cut within a page",)
+
+
+@pytest.mark.parametrize("damage", ["inserted", "NUL", "a whole frame"])
+def test_a_log_with_something_else_in_the_place_of_a_frame_is_reported(path: Path, damage: str) -> None:
+    with writing(path, "journal_mode = wal", "wal_autocheckpoint = 0") as writer:
+        writer.do("commit 100")
+    log = Path(f"{path}-wal")
+    Path(f"{path}-shm").unlink()
+    data, frame = log.read_bytes(), 24 + PAGE
+    at = 32 + frame + 100  # in the second frame
+    log.write_bytes(
+        {
+            "inserted": data[:at] + "\u2028".encode() + data[at:],
+            "NUL": data[:at] + bytes(frame) + data[at + frame :],
+            "a whole frame": data[: 32 + frame] + bytes(frame) + data[32 + 2 * frame :],
+        }[damage]
+    )
+    ids, reported = reading_of(path)
+    assert len(ids) == NOTES
+    assert reported == ("the log is damaged, or cut within a page",)
+
+
+def test_old_frames_in_a_log_that_was_begun_again_are_no_damage(path: Path) -> None:
+    with writing(path, "journal_mode = wal", "wal_autocheckpoint = 0") as writer:
+        for _ in range(4):
+            writer.do("commit 1")
+        size = Path(f"{path}-wal").stat().st_size
+        with closing(sqlite3.connect(path)) as other:
+            other.execute("PRAGMA wal_checkpoint(RESTART)")
+            writer.do("commit 1")
+        assert Path(f"{path}-wal").stat().st_size == size  # it was begun again
+        copy = path.with_name("copy.db")
+        for suffix in ("", "-wal"):
+            Path(f"{copy}{suffix}").write_bytes(Path(f"{path}{suffix}").read_bytes())
+    ids, reported = reading_of(copy)
+    assert (len(ids), reported) == (NOTES + 5, ())
 
 
 def test_changes_behind_a_damaged_page_of_the_log_are_reported(path: Path) -> None:

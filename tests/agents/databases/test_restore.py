@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.agents.databases.recorded import recorded_database
+from tests.agents.databases.recorded import DATABASES, recorded_database
 from tests.commands import run_command
 
 TABLES = {"kilo": ("part", "message", "session"), "goose": ("messages", "usage_ledger", "sessions")}
@@ -45,3 +46,36 @@ def test_a_deleted_session_is_restored_from_the_archive_by_the_command(home: Pat
         assert said in document
     assert IMPORTS[agent] in done.stdout
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("agent", "recording", "place", "session"),
+    [
+        ("openclaw", "2026.9.6/tools", None, "cfac7f99-557b-45d5-bd56-8a2b40c351f6"),
+        ("hermes", "0.19.0/tools", None, "20261116_051103_f60ad2"),
+        ("hermes", "0.19.0/tools", ".hermes/profiles/work/state.db", "20261116_051103_f60ad2"),
+    ],
+)
+@pytest.mark.parametrize("is_moved", [False, True], ids=["the same home", "another home"])
+def test_a_lost_database_is_restored_to_its_own_place(
+    home: Path, agent: str, recording: str, place: str | None, session: str, is_moved: bool
+) -> None:
+    path = recorded_database(agent, recording, home)
+    if place:
+        (home / place).parent.mkdir(parents=True)
+        path = path.rename(home / place)
+        for log in home.glob(f"{DATABASES[agent]}-*"):
+            log.rename(f"{path}{log.name[log.name.index('-') :]}")
+    archive()
+    shutil.rmtree(home / path.relative_to(home).parts[0])
+    now = home.with_name("moved") if is_moved else home
+    if is_moved:
+        home.rename(now)
+    variables = {"PATH": os.environ["PATH"], "HOME": str(now)}
+    done = run_command(["archive", "--restore", session, "--yes"], variables)
+    assert done.returncode == 0, done.stderr
+    assert [file.relative_to(now) for file in now.rglob(path.name) if ".agent-logger" not in file.parts] == [
+        path.relative_to(home)
+    ]
+    [installed] = json.loads(run_command(["find", "--json"], variables).stdout)
+    assert (installed["agent"], installed["sessions"]) == (agent, 1)

@@ -1,6 +1,8 @@
 """Goose's sessions, from recordings of the real client and from rows."""
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +83,27 @@ def test_sub_agents_are_threads_of_their_session(tmp_path: Path) -> None:
     assert session.threads == ["main", "agent:20261118_2", "agent:20261118_3", "agent:20261118_4"]
     assert [len(exchange.turns) for exchange in session.exchanges] == [10, 2]
     assert {call.kind for call in session.tool_calls if call.name == "delegate"} == {"agent"}
+
+
+def test_sub_agents_know_the_call_that_started_them(tmp_path: Path) -> None:
+    [session] = sessions_of("tree", tmp_path).values()
+    instructions = {call.id: call.input["instructions"] for call in session.tool_calls if call.name == "delegate"}
+    assert [(agent.thread, agent.parent_thread, instructions[agent.tool_use_id]) for agent in session.agents] == [
+        ("agent:20261118_2", "main", "Count the lines of file 1"),
+        ("agent:20261118_3", "main", "Count the lines of file 2"),
+        ("agent:20261118_4", "main", "Count the lines of file 3"),
+    ]
+
+
+def test_a_session_of_one_cut_stream_is_cut(tmp_path: Path) -> None:
+    path = recorded_database("goose", "1.52.0/failures", tmp_path)
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("DELETE FROM usage_ledger")
+        database.execute("DELETE FROM messages WHERE message_id <> ?", ("chatcmpl-qn4ryStyNHvW3R5ZOp1WxkuiVJSIr",))
+    [name] = DATABASES.session_ids(path)
+    session = goose.session_of(DATABASES.source_of(path, name))
+    assert [(turn.complete, turn.usage) for turn in session.turns] == [(False, None)]
+    assert session.exchanges[-1].end_reason == "cut"
 
 
 def test_a_cut_stream_is_incomplete_and_has_no_usage(tmp_path: Path) -> None:

@@ -356,3 +356,47 @@ def test_a_compaction_keeps_the_whole_conversation(tmp_path: Path) -> None:
     [(session, responses)] = read_home(AGENT, tmp_path).values()
     assert [exchange.user_input for exchange in session.exchanges] == ["Old", "New"]
     assert sum(response.usage.input_tokens for response in responses if response.usage) == 12
+
+
+def test_a_compaction_is_marked_and_its_summary_is_no_answer(tmp_path: Path) -> None:
+    folder = tmp_path / ".local/share/gptme/logs/long"
+    folder.mkdir(parents=True)
+    billed = {"usage": {"input_tokens": 5, "output_tokens": 1}}
+    begin = message("system", "Prompt", 0)
+    old = [message("user", "Old", 1), message("assistant", "Answer", 2, metadata=billed)]
+    summary = [
+        message("system", "Resumed from:", 3, metadata={"compaction_artifact": "intro"}),
+        message("assistant", "Summary", 4),
+    ]
+    new = [message("user", "New", 5), message("assistant", "Another", 6, metadata=billed)]
+    (folder / "lossless.jsonl").write_bytes(lines(begin, *old, *new))
+    (folder / "conversation.jsonl").write_bytes(lines(begin, *summary, *new))
+    [(session, responses)] = read_home(AGENT, tmp_path).values()
+    assert shown(session) == [("Old", [["Answer"]]), ("New", [["Another"]])]
+    assert len(responses) == 2
+    assert [compaction.at and compaction.at.second for compaction in session.compactions] == [4]
+
+
+@pytest.mark.parametrize("other", ["lossless.jsonl", "branches/main-undo-0.jsonl"])
+def test_prompts_of_one_command_line_have_the_same_time_and_keep_their_order(other: str, tmp_path: Path) -> None:
+    folder = tmp_path / ".local/share/gptme/logs/queue"
+    (folder / "branches").mkdir(parents=True)
+    first = [message("user", "First", 0), message("assistant", "One", 5)]
+    second = [message("user", "Second", 0, timestamp="2026-01-01T10:00:00.1"), message("assistant", "Two", 7)]
+    (folder / "conversation.jsonl").write_bytes(lines(*first, *second))
+    (folder / other).write_bytes(lines(*first, message("system", "Task complete.", 6)))
+    [(session, _)] = read_home(AGENT, tmp_path).values()
+    assert shown(session) == [("First", [["One"]]), ("Second", [["Two"]])]
+
+
+def test_branches_that_begin_at_the_same_message_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    folder = tmp_path / ".local/share/gptme/logs/undone"
+    (folder / "branches").mkdir(parents=True)
+    begin = message("user", "First", 0)
+    for number in range(11):
+        undone = message("user", f"Undone {number}", 20 - number)
+        (folder / f"branches/main-undo-{number}.jsonl").write_bytes(lines(begin, undone))
+    (folder / "conversation.jsonl").write_bytes(lines(begin, message("user", "Last", 30)))
+    [(session, _)] = read_home(AGENT, tmp_path).values()
+    prompts = [exchange.user_input for exchange in session.exchanges]
+    assert prompts == ["First", *(f"Undone {number}" for number in range(11)), "Last"]

@@ -77,6 +77,15 @@ def test_a_sub_agent_is_a_thread_of_its_session(tmp_path: Path) -> None:
     assert [(call.name, call.kind) for call in session.tool_calls if call.name == "task"] == [("task", "agent")]
 
 
+def test_a_sub_agent_knows_the_call_that_started_it_also_in_a_fork(tmp_path: Path) -> None:
+    sessions = sessions_of(TREE, tmp_path)
+    for name in (MAIN, FORK):
+        [task] = (call for call in sessions[name].tool_calls if call.name == "task")
+        [agent] = sessions[name].agents
+        assert (agent.thread, agent.parent_thread, agent.tool_use_id) == (f"agent:{CHILD}", "main", task.id)
+        assert (agent.kind, agent.description) == ("general", "Count lines")
+
+
 def test_a_cut_stream_ends_its_exchange_and_keeps_its_text(tmp_path: Path) -> None:
     [session] = sessions_of("7.7.9/failures", tmp_path).values()
     assert shown(session) == [

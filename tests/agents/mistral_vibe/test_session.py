@@ -261,6 +261,22 @@ def test_a_missing_chunk_is_counted_as_damage_and_the_rest_is_read(copy: Callabl
     assert damages_of(home) == [f"chunks/{context}.json is missing"]
 
 
+@pytest.mark.parametrize("kind", ["cut", "NUL"])
+def test_of_a_damaged_chunk_the_entries_that_are_whole_are_read(kind: str, copy: Callable[[Path], Path]) -> None:
+    home, whole = copy(VERSION_3 / "tools"), shown(only(VERSION_3 / "tools/home"))
+    damaged = 0
+    for path in home.rglob("chunks/*.json"):
+        data = path.read_bytes()
+        if (at := data.rfind(b'{"content":')) > 0 and b"generationStatus" in data:
+            path.chmod(0o600)
+            path.write_bytes(data[: at + 20] if kind == "cut" else data[:at] + b"\0" * 20 + data[at + 20 :])
+            damaged += 1
+    assert damaged
+    read = shown(only(home))
+    assert [read[0], read[1][0]] == [whole[0], whole[1][0]]  # only the answer to the second prompt is lost
+    assert len(damages_of(home)) == 1
+
+
 def test_a_lost_total_is_taken_from_the_journal_or_is_unknown(copy: Callable[[Path], Path]) -> None:
     home = copy(VERSION_3 / "tools")
     for path in home.rglob("projection-state.json"):

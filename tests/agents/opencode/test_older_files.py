@@ -94,6 +94,9 @@ def test_the_conversation_matches_the_scripted_scenario(home: Path) -> None:
         ("After?", [["Summary of the work."]]),
     ]
     assert session.threads == ["main", f"agent:{CHILD}"]
+    [agent] = session.agents
+    [task] = (call for call in session.tool_calls if call.name == "task")
+    assert (agent.thread, agent.tool_use_id, agent.kind) == (f"agent:{CHILD}", task.id, "general")
     assert [it.end_reason for it in session.exchanges] == ["result", "result", "failed", "result"]
 
 

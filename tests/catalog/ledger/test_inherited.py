@@ -97,14 +97,33 @@ def test_the_inherited_cost_of_a_fork_is_the_cost_of_its_inherited_turns(
             assert [row.usage for row in trunk.not_itemised] == [of_trunk]
 
 
-def test_tool_calls_and_their_errors_count_in_the_session_that_made_them(home: Path) -> None:
-    begun = [user(1, "one", TRUNK), *tool(2, TRUNK, "Bash", {"command": "false"}, "no", failed=True)]
-    begun.append(assistant(4, "a", TRUNK))
-    copied = [{**line, "sessionId": FORK} for line in begun]
+def test_a_failed_attempt_at_the_end_of_an_inherited_exchange_is_inherited(home: Path) -> None:
+    failed = {"model": "<synthetic>", "usage": {}}
+    begun = [user(1, "one", TRUNK), assistant(2, "a", TRUNK), assistant(3, "API Error", TRUNK, **failed)]
     claude_file(home, TRUNK, begun)
-    own = [user(5, "two", FORK), *tool(6, FORK, "Read", {"file_path": "/p/shop/b.py"}, "b"), assistant(8, "b", FORK)]
+    copied = [{**line, "sessionId": FORK} for line in begun]
+    own = [user(4, "two", FORK), assistant(5, "b", FORK), assistant(6, "API Error", FORK, **failed)]
     claude_file(home, FORK, [*copied, *own])
     with Catalog.open(home / ".agent-logger") as catalog:
-        listed = {summary.id: (summary.tool_calls, summary.errors) for summary in catalog.sessions()}
-        assert listed == {TRUNK: (1, 1), FORK: (1, 0)}
-        assert [use.name for use in metrics_of(session_of(catalog, FORK)).tools] == ["Read"]
+        catalog.refresh()
+        fork = next(session for session in catalog.sessions() if session.id == FORK)
+        assert (fork.parent, fork.exchanges, fork.inherited_exchanges, fork.turns) == (TRUNK, 1, 1, 2)
+
+
+def test_the_tool_calls_of_a_fork_are_those_after_it(home: Path) -> None:
+    begun = [user(1, "one", TRUNK), *tool(2, TRUNK, "Bash", {"command": "exit 3"}, "failed", failed=True)]
+    begun += [*tool(4, TRUNK, "Read", {"file_path": "/p/shop/a"}, "text"), assistant(6, "a", TRUNK)]
+    claude_file(home, TRUNK, begun)
+    copied = [{**line, "sessionId": FORK} for line in begun]
+    own = [user(7, "two", FORK), *tool(8, FORK, "Bash", {"command": "ls"}, "text"), assistant(10, "b", FORK)]
+    claude_file(home, FORK, [*copied, *own])
+    with Catalog.open(home / ".agent-logger") as catalog:
+        catalog.refresh()
+        listed = {session.id: (session.tool_calls, session.errors) for session in catalog.sessions()}
+        assert listed == {TRUNK: (2, 1), FORK: (1, 0)}
+        claude_file(home, FORK, [user(11, "three", FORK), *tool(12, FORK, "Bash", {"command": "ls"}, "text")])
+        catalog.refresh()
+        [fork] = (session for session in catalog.sessions() if session.id == FORK)
+        assert (fork.tool_calls, fork.errors) == (2, 0)
+        tools = metrics_of(session_of(catalog, FORK)).tools
+        assert [(use.name, use.calls, use.errors) for use in tools] == [("Bash", 2, 0)]

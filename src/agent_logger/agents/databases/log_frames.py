@@ -10,13 +10,14 @@ from typing import NamedTuple
 HEADER_BYTES, FRAME_HEADER_BYTES = 32, 24
 MAGIC = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
 MOST_PAGE_BYTES = 65_536
+MOST_RESTARTS = 1 << 24  # of a log
 
 
 class LogFrames(NamedTuple):
     # The number of the last frame that ends a change, as its header says, from 1; 0: none. What follows was not
     # finished.
     last_change: int
-    is_cut: bool  # whether the log ends within a frame
+    is_damaged: bool  # whether the log ends within a frame, or has something else in the place of one
 
 
 def prepare(copy: Path) -> LogFrames:
@@ -27,12 +28,12 @@ def prepare(copy: Path) -> LogFrames:
             header = log.read(HEADER_BYTES)
             page_bytes = int.from_bytes(header[8:12], "big")
             if header[:4] not in MAGIC or not 512 <= page_bytes <= MOST_PAGE_BYTES:
-                return LogFrames(0, is_cut=False)
+                return LogFrames(0, is_damaged=False)
             if not copy.exists() or not copy.stat().st_size:
                 copy.write_bytes(bytes(page_bytes))
             return _frames(log.fileno(), header[16:24], FRAME_HEADER_BYTES + page_bytes)
     except FileNotFoundError:
-        return LogFrames(0, is_cut=False)
+        return LogFrames(0, is_damaged=False)
 
 
 def _frames(log: int, salts: bytes, frame_bytes: int) -> LogFrames:
@@ -40,8 +41,13 @@ def _frames(log: int, salts: bytes, frame_bytes: int) -> LogFrames:
     last_change = 0
     for number in range(whole):
         frame = os.pread(log, FRAME_HEADER_BYTES, HEADER_BYTES + number * frame_bytes)
-        if frame[8:16] != salts:  # left over from before the log was begun again
-            return LogFrames(last_change, is_cut=False)
+        if frame[8:16] != salts:
+            return LogFrames(last_change, is_damaged=rest > 0 or not _is_older(frame[8:12], salts[:4]))
         if any(frame[4:8]):
             last_change = number + 1
-    return LogFrames(last_change, is_cut=rest > 0)
+    return LogFrames(last_change, is_damaged=rest > 0)
+
+
+def _is_older(salt: bytes, newest: bytes) -> bool:
+    """Whether a frame was left over from before the log was begun again, which adds 1 to this number."""
+    return 0 < (int.from_bytes(newest, "big") - int.from_bytes(salt, "big")) % (1 << 32) <= MOST_RESTARTS

@@ -95,6 +95,10 @@ class DatabaseLook(NamedTuple):
         return cls(main, log, journal, _mode(path, main, log, journal))
 
     @property
+    def has_content(self) -> bool:
+        return any(file.size for file in (self.main, self.log) if file)
+
+    @property
     def is_read_unlocked(self) -> bool:
         return self.mode == IMMUTABLE
 

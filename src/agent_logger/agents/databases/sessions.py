@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol, TypeVar, cast
 
 from agent_logger.agents.base import Agent, AgentLocation, module
-from agent_logger.agents.databases.opening import DatabaseSchema, ForeignDatabase, Row
+from agent_logger.agents.databases.opening import DatabaseLook, DatabaseSchema, ForeignDatabase, Row
 from agent_logger.agents.databases.reading import read_database
 from agent_logger.agents.folders import named_files
 from agent_logger.agents.locations import main_files, matching
@@ -171,6 +171,17 @@ class SessionDatabases:
         """Copy the whole database as it is now, its log included, into an empty file. Raises `SourceError`,
         `OSError`."""
         self._read(path, lambda database: database.backup(to))
+
+    def unreadable(self, location: AgentLocation, folders: Sequence[Path]) -> Iterator[str]:
+        """Yield why databases cannot be read at all. An empty one was only begun."""
+        for path in _databases(location, folders):
+            try:
+                if DatabaseLook.at(path).has_content:
+                    self.session_ids(path)
+            except SourceError as error:
+                yield str(error)
+            except OSError as error:
+                yield f"{path}: {error.strerror}"
 
     def tables(self) -> tuple[str, ...]:
         return tuple(self._tables.schema.tables)

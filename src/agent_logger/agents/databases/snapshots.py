@@ -124,4 +124,4 @@ def _applied_frames(connection: sqlite3.Connection) -> int:
 def _damage_of(log: LogFrames, applied: int) -> tuple[str, ...]:
     if log.last_change > applied:
         return (f"{pluralize(log.last_change - applied, 'page')} at the end of the log cannot be read",)
-    return ("the log is cut within a page",) if log.is_cut else ()
+    return ("the log is damaged, or cut within a page",) if log.is_damaged else ()

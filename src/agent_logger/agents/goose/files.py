@@ -5,6 +5,7 @@ from agent_logger.agents.databases.sessions import SessionDatabases
 DATABASES = SessionDatabases("agent_logger.agents.goose.database")
 discover, sessions_in, open_session = DATABASES.discover, DATABASES.sessions_in, DATABASES.open_session
 copy, tables, root_of = DATABASES.copy, DATABASES.tables, DATABASES.root_of
+unreadable = DATABASES.unreadable
 
 
 def begins_session(first: bytes) -> bool:

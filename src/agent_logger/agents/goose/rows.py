@@ -49,6 +49,7 @@ class GooseRow(msgspec.Struct):
     name: str | None = None  # fields of a session: this and the following
     description: str | None = None
     working_dir: str | None = None
+    parent: str | None = msgspec.field(name="parent_session_id", default=None)
     created_at: str | None = None
     provider: str | None = msgspec.field(name="provider_name", default=None)
     role: str | None = None  # fields of a message: this and the next

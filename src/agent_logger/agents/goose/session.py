@@ -10,6 +10,8 @@
   message with the vendor's id, and no usage anywhere.
 """
 
+import re
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -17,7 +19,7 @@ from agent_logger.agents.conversation import Conversation, OpenTurn
 from agent_logger.agents.goose.rows import BilledCall, SessionRows, StoredMessage, blocks_of, results_of, typed_in
 from agent_logger.agents.source_files import SourceFiles
 from agent_logger.model.responses import ModelResponse
-from agent_logger.model.session import AGENT_PREFIX, MAIN, SIDE, Compaction, Session, Usage
+from agent_logger.model.session import AGENT_PREFIX, MAIN, SIDE, Block, Compaction, Session, SubAgent, Usage
 
 AGENT_NAME = "goose"
 # The vendor of the response ids, by the provider that was used. All others are like OpenAI's, or have no ids.
@@ -29,6 +31,7 @@ FAMILIES = {
     "gcp_vertex_ai": "gemini",
 }
 OPENAI = "openai"
+_SUB_AGENT_ID = re.compile(r"\ASubagent ID: \S+\n\n")
 
 
 @dataclass(slots=True)
@@ -42,7 +45,8 @@ def session_of(source: SourceFiles) -> Session:
     main = _SessionReading(SessionRows(source.main), MAIN)
     conversation = main.conversation
     side = list(main.side)
-    for inner in _others(source):
+    others = list(_others(source))
+    for inner in others:
         conversation.place(list(inner.conversation.turns()))
         conversation.compactions += inner.conversation.compactions
         side += inner.side
@@ -57,6 +61,7 @@ def session_of(source: SourceFiles) -> Session:
         ended=conversation.ended,
         exchanges=conversation.as_exchanges(),
         side_turns=[turn.as_turn() for turn in side],
+        agents=_sub_agents(main, others),
         compactions=conversation.compactions,
     )
 
@@ -81,11 +86,28 @@ def _others(source: SourceFiles, *, spoken: bool = True) -> "Iterator[_SessionRe
         yield _SessionReading(rows, f"{AGENT_PREFIX}{rows.id}")
 
 
+def _sub_agents(main: "_SessionReading", others: "list[_SessionReading]") -> list[SubAgent]:
+    """Return what started each sub-agent. Nothing names the call: its instructions are the sub-agent's prompt."""
+    calls: dict[str, deque[tuple[str, str | None]]] = {}  # threads and ids of calls, by the instructions
+    for reading in (main, *others):
+        for block in reading.delegations():
+            calls.setdefault(str(block.input["instructions"]), deque()).append((reading.thread, block.id))
+    threads = {reading.rows.id: reading.thread for reading in others}
+    agents = []
+    for other in others:
+        session, starters = other.rows.session, calls.get(other.prompt)
+        started_in, call = starters.popleft() if starters else (threads.get(session.parent or "", MAIN), None)
+        agents.append(
+            SubAgent(thread=other.thread, parent_thread=started_in, tool_use_id=call, description=session.name)
+        )
+    return agents
+
+
 class _SessionReading:
     """The messages of one session, read one after the other, and its calls."""
 
     def __init__(self, rows: SessionRows, thread: str) -> None:
-        self.rows, self._thread = rows, thread
+        self.rows, self.thread = rows, thread
         self.conversation = Conversation()
         self.side: list[_GooseTurn] = []
         self._latest: _GooseTurn | None = None  # since the last prompt
@@ -100,6 +122,17 @@ class _SessionReading:
     def turns(self) -> Iterator[_GooseTurn]:
         turns = (*self.conversation.turns(), *self.side)
         return (turn for turn in turns if isinstance(turn, _GooseTurn))
+
+    @property
+    def prompt(self) -> str:
+        """The instructions of a sub-agent, without its id in front."""
+        prompts = (exchange.user_input for exchange in self.conversation.exchanges)
+        return _SUB_AGENT_ID.sub("", next(filter(None, prompts), ""))
+
+    def delegations(self) -> Iterator[Block]:
+        """Yield the tool calls that started sub-agents."""
+        blocks = (block for turn in self.conversation.turns() for block in turn.blocks)
+        return (block for block in blocks if isinstance(block.input, dict) and block.input.get("instructions"))
 
     # ------------------------------------------------------------ messages
 
@@ -150,7 +183,7 @@ class _SessionReading:
 
     def _new_turn(self, provider: str | None, response_id: str | None) -> _GooseTurn:
         return _GooseTurn(
-            thread=self._thread,
+            thread=self.thread,
             message_id=response_id,
             family=FAMILIES.get(provider or "", OPENAI),
         )
@@ -158,7 +191,7 @@ class _SessionReading:
     def _end(self) -> None:
         """End the exchange. A response without usage and without a result of a tool was cut."""
         turn, self._latest = self._latest, None
-        if turn is None or turn.is_counted or not self._counts_usage:
+        if turn is None or turn.is_counted or not (self._counts_usage or self._names_models):
             return
         if not any(block.kind == "tool_result" for block in turn.blocks):
             turn.complete = False
@@ -176,7 +209,7 @@ class _SessionReading:
         for block in blocks_of(message.parts):
             turn.blocks.append(block)
         before = call.usage.context_tokens if call and call.usage else None
-        self.conversation.compactions.append(Compaction(at=message.row.at, thread=self._thread, tokens_before=before))
+        self.conversation.compactions.append(Compaction(at=message.row.at, thread=self.thread, tokens_before=before))
 
     def _add_side_turn(self, response_id: str | None, call: BilledCall | None) -> _GooseTurn:
         turn = self._new_turn(self.rows.session.provider, response_id)
@@ -204,4 +237,4 @@ class _SessionReading:
         for call in list(self._calls):
             turn = self._add_side_turn(None, call)
             if call.row.is_compaction:
-                self.conversation.compactions.append(Compaction(at=turn.started, thread=self._thread))
+                self.conversation.compactions.append(Compaction(at=turn.started, thread=self.thread))

@@ -53,6 +53,7 @@ class GptmeMetadata(msgspec.Struct, gc=False):
     served_model: str | None = None  # as the provider calls it
     tool: str | None = None  # which has this result
     error: bool = False
+    compaction_artifact: str | None = None  # what a compaction wrote this message for
     timings: GptmeTimings | None = None
 
 
@@ -76,6 +77,11 @@ class GptmeMessage(msgspec.Struct, gc=False):
     @property
     def about(self) -> GptmeMetadata:
         return fitting(GptmeMetadata, self.metadata if type(self.metadata) is dict else {})
+
+    @property
+    def begins_summary(self) -> bool:
+        """Whether the message after this one is the summary that a compaction put in the place of others."""
+        return self.role == "system" and self.about.compaction_artifact == "intro"
 
     def usage(self) -> Usage | None:
         """Return the tokens; None if they were not counted. Older versions have no object for them."""

@@ -7,8 +7,6 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -26,7 +24,7 @@ from agent_logger.agents.gptme.messages import (
 from agent_logger.agents.objects import object_in
 from agent_logger.agents.source_files import File, SourceFiles
 from agent_logger.model.responses import ModelResponse
-from agent_logger.model.session import AGENT_PREFIX, MAIN, Block, Exchange, Session, SubAgent
+from agent_logger.model.session import AGENT_PREFIX, MAIN, Block, Compaction, Exchange, Session, SubAgent
 from agent_logger.providers.blocks import base
 from agent_logger.providers.lenient import fitting
 
@@ -39,7 +37,6 @@ REMINDER = "<system>"  # begins what gptme itself says in the user's name
 SUB_AGENT_TOOL = "subagent"
 COMPLETE = "complete"  # the tool that ends an exchange
 _FOLDER = re.compile(r"^\*\*Working Directory:\*\* (/.+)$", re.MULTILINE)
-_EARLIEST = datetime.min.replace(tzinfo=UTC)
 
 
 def session_of(source: SourceFiles) -> Session:
@@ -47,6 +44,7 @@ def session_of(source: SourceFiles) -> Session:
     main, *agents = _logs(source)
     for agent in agents:
         main.conversation.place(agent.conversation.turns())
+        main.conversation.compactions += agent.conversation.compactions
     settings = _settings(source.text(f"{main.name}/{CONFIG}"))
     return Session(
         id=main.name,
@@ -57,6 +55,7 @@ def session_of(source: SourceFiles) -> Session:
         ended=main.conversation.ended,
         exchanges=main.exchanges(),
         agents=[_sub_agent(agent, main, agents) for agent in agents],
+        compactions=main.conversation.compactions,
     )
 
 
@@ -153,6 +152,7 @@ class _Log:
         self.conversation = Conversation()
         self.folder: str | None = meta.workdir if meta else None  # that the model was told
         self._left: set[int] = set()  # places of exchanges that were undone
+        self._compacts = False  # the next answer is the summary of a compaction
         for message, is_left in _messages(files):
             self._take(message, is_left=is_left)
 
@@ -165,14 +165,17 @@ class _Log:
         return FAMILIES.get(provider, "openai")
 
     def _take(self, message: GptmeMessage, *, is_left: bool) -> None:
+        is_summary, self._compacts = self._compacts, message.begins_summary
         match message.role:
+            case "assistant" if is_summary:
+                self.conversation.compactions.append(Compaction(at=message.at, thread=self.thread))
             case "assistant":
                 self._answer(message)
             case "user" if not (message.hide or message.content.startswith(REMINDER)):
                 self.conversation.ask(message.content, message.at)
                 if is_left:
                     self._left.add(len(self.conversation.exchanges) - 1)
-            case "system":
+            case "system" if not message.begins_summary:
                 self._system(message)
 
     def _answer(self, message: GptmeMessage) -> None:
@@ -233,27 +236,34 @@ def _add_to_result(turn: OpenTurn, call: str, text: str) -> bool:
 
 
 def _messages(files: list[File]) -> list[tuple[GptmeMessage, bool]]:
-    """Return the messages of a conversation, each with whether it was undone. Other branches repeat those that they
-    share with it."""
+    """Return the messages of a conversation, each with whether it was undone.
+
+    After a compaction, the whole conversation is in a file of its own. Other branches repeat what they share with it.
+    Times do not tell the order: all prompts of a command line have the time at which it began.
+    """
     main = next((file for file in files if file.name.endswith(CONVERSATION)), files[0])
-    messages = [(message, False) for message in messages_of(main)]
-    if len(files) == 1:
-        return messages
-    keys, count = {message.key for message, _ in messages}, len(messages)
+    branches = [file for file in files if "/branches/" in file.name.replace("\\", "/")]
+    merged = [(message, False) for message in messages_of(main)]
     for file in files:
-        is_branch = "/branches/" in file.name.replace("\\", "/")
-        for message in messages_of(file) if file is not main else ():
-            if message.key not in keys:
-                keys.add(message.key)
-                messages.append((message, is_branch))
-    return messages if len(messages) == count else _in_order(messages)
+        if file is not main and file not in branches:
+            merged = _inserted(merged, [(message, False) for message in messages_of(file)])
+    # The number of a branch is in its name. Of two that begin at the same message, the first one comes first.
+    for file in sorted(branches, key=lambda file: (len(file.name), file.name), reverse=True):
+        merged = _inserted([(message, True) for message in messages_of(file)], merged)
+    return merged
 
 
-def _in_order(messages: list[tuple[GptmeMessage, bool]]) -> list[tuple[GptmeMessage, bool]]:
-    """Sort by time. A message without a time stays behind the one before it."""
-    latest: Any = _EARLIEST
-    times = []
-    for message, _ in messages:
-        latest = message.at or latest
-        times.append(latest)
-    return [messages[at] for at in sorted(range(len(messages)), key=times.__getitem__)]
+def _inserted(
+    messages: list[tuple[GptmeMessage, bool]], into: list[tuple[GptmeMessage, bool]]
+) -> list[tuple[GptmeMessage, bool]]:
+    """Insert messages behind those that they follow; leave out those that are there already."""
+    places = {message.key: place for place, (message, _) in enumerate(into)}
+    behind: dict[int, list[tuple[GptmeMessage, bool]]] = {}
+    place = -1
+    for message, is_left in messages:
+        if message.key in places:
+            place = places[message.key]
+        else:
+            behind.setdefault(place, []).append((message, is_left))
+    groups = ([entry, *behind.get(place, ())] for place, entry in enumerate(into))
+    return [*behind.get(-1, ()), *(entry for group in groups for entry in group)]

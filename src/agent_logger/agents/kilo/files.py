@@ -6,6 +6,7 @@ from agent_logger.agents.opencode.files import tables_in
 DATABASES = SessionDatabases("agent_logger.agents.kilo.database")
 discover, sessions_in, open_session = DATABASES.discover, DATABASES.sessions_in, DATABASES.open_session
 copy, tables, root_of = DATABASES.copy, DATABASES.tables, DATABASES.root_of
+unreadable = DATABASES.unreadable
 OWN_TABLE = b"kilo_board"
 
 

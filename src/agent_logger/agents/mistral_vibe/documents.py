@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from agent_logger.agents.cline import document
 from agent_logger.agents.objects import decoded, object_in, shallow
 from agent_logger.protocols import jsonl
 from agent_logger.protocols.jsonl import Damage, JsonEntry
@@ -20,6 +21,9 @@ STORE_FORMAT = b'"store_format":"mistral.vibe.unified-session-store/'
 SUBAGENT = "subagent"
 BLANKS = b" \t\r\n"
 _CHUNK = re.compile(r"[0-9a-f]{64}")
+_CHUNK_FORM = document.MessageForm(
+    re.compile(r'\{\s*"'), lambda value: "generationStatus" in value or "turn_index" in value, "elements"
+)
 _DOCUMENT = re.compile(r"[a-z][a-z-]{0,60}\.json")
 
 
@@ -80,6 +84,9 @@ def _salvaged(data: bytes, number: int) -> Iterator[JsonEntry | Damage]:
     if not stripped:
         yield Damage(number, 0, len(data), "the document is empty")
         return
+    if stripped.startswith(b"["):
+        yield from _salvaged_elements(stripped, number)
+        return
     for entry in jsonl.decode(Line(number, 0, len(stripped), stripped)):
         if isinstance(entry, JsonEntry):
             value = shallow(entry.value, entry.raw)
@@ -87,3 +94,11 @@ def _salvaged(data: bytes, number: int) -> Iterator[JsonEntry | Damage]:
                 yield JsonEntry(number, entry.offset, with_whole_characters(element), b"")
         else:
             yield entry
+
+
+def _salvaged_elements(data: bytes, number: int) -> Iterator[JsonEntry | Damage]:
+    """Yield the elements of a damaged list, each that can be read."""
+    end = b"}" if data.endswith(b"]") else b""
+    _, *elements = document.entries_of(b'{"%s":%s%s' % (_CHUNK_FORM.list_name.encode(), data, end), _CHUNK_FORM)
+    for element in elements:
+        yield msgspec.structs.replace(element, line=number)

@@ -24,7 +24,7 @@ from agent_logger.providers.lenient import fitting
 
 DATABASES = SessionDatabases("agent_logger.agents.openclaw.database")
 sessions_in, copy, tables = DATABASES.sessions_in, DATABASES.copy, DATABASES.tables
-root_of = DATABASES.root_of
+root_of, unreadable = DATABASES.root_of, DATABASES.unreadable
 INDEX = "sessions.json"
 MOST_INDEX_BYTES = 64 << 20
 DATABASE = b"SQLite format 3\0"

@@ -16,7 +16,7 @@ from agent_logger.files.sources import FileStamps, Source, StampCache, stat_of
 
 DATABASES = SessionDatabases("agent_logger.agents.opencode.database")
 sessions_in, copy, tables = DATABASES.sessions_in, DATABASES.copy, DATABASES.tables
-root_of = DATABASES.root_of
+root_of, unreadable = DATABASES.root_of, DATABASES.unreadable
 
 
 def discover(

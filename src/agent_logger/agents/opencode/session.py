@@ -10,6 +10,7 @@ copy sub-agents; then all copies are kept, and the ledger recognises them by tim
 """
 
 import re
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -22,7 +23,7 @@ from agent_logger.agents.objects import object_as, object_in, time_of_ms
 from agent_logger.agents.source_files import File, SourceFiles
 from agent_logger.messages.human_input import typed
 from agent_logger.model.responses import ModelResponse
-from agent_logger.model.session import AGENT_PREFIX, MAIN, Block, Compaction, Session, Usage
+from agent_logger.model.session import AGENT_PREFIX, MAIN, Block, Compaction, Session, SubAgent, Usage
 from agent_logger.protocols.jsonl import JsonEntry
 from agent_logger.providers.json_values import Json
 from agent_logger.providers.lenient import fitting
@@ -30,6 +31,7 @@ from agent_logger.providers.token_counts import TokenCounts
 
 # The title before a model, or the user, chose one.
 _PLACEHOLDER = re.compile(r"(?:New|Child) session - \d{4}-\d\d-\d\dT[\d:.]+Z(?: \(fork #\d+\))*")
+TASK = "task"  # the tool that starts a sub-agent
 FAMILIES = {"google": "gemini", "google-vertex": "gemini", "google-vertex-anthropic": "anthropic"}
 
 
@@ -78,6 +80,15 @@ class _MessageData(msgspec.Struct):
 
 class _ToolMetadata(msgspec.Struct):
     exit: Any = None  # of a command: its exit code, or null if it was ended
+    session: str | None = msgspec.field(name="sessionId", default=None)  # of a sub-agent; before 1.0, none
+
+
+class _Task(msgspec.Struct):
+    """The input of a tool that starts a sub-agent."""
+
+    description: str | None = None
+    prompt: str | None = None
+    kind: str | None = msgspec.field(name="subagent_type", default=None)
 
 
 class _State(msgspec.Struct):
@@ -189,8 +200,8 @@ class OpencodeSessions:
         """Read a session. Nothing is raised, whatever is in the rows."""
         main = _Rows(source.main, keeps_copies=self._keeps_copies)
         conversation = main.conversation(MAIN)
-        for file in source.others:
-            other = _Rows(file, keeps_copies=self._keeps_copies)
+        others = [_Rows(file, keeps_copies=self._keeps_copies) for file in source.others]
+        for other in others:
             inner = other.conversation(other.thread)
             conversation.place(inner.turns())
             conversation.compactions += inner.compactions
@@ -204,6 +215,7 @@ class OpencodeSessions:
             ended=conversation.ended,
             exchanges=conversation.as_exchanges(),
             parent=_parent(main.session),
+            agents=_sub_agents(main, others),
             compactions=conversation.compactions,
         )
 
@@ -243,6 +255,39 @@ def _parent(session: _Row) -> str | None:
     return session.forked_from or session.parent_id
 
 
+def _sub_agents(main: "_Rows", others: "list[_Rows]") -> list[SubAgent]:
+    calls: dict[str, deque[tuple[str, _Part]]] = {}  # by the sub-agent's id, or by its prompt
+    for rows in (main, *others):
+        for part in rows.tasks():
+            metadata = part.state.metadata if part.state else None
+            key = (metadata.session if metadata else None) or _task(part).prompt
+            if key:
+                calls.setdefault(key, deque()).append((MAIN if rows is main else rows.thread, part))
+    threads = {rows.id: rows.thread for rows in others}
+    agents = []
+    for other in others:
+        starters = calls.get(other.id) or calls.get(other.prompt or "")
+        started_in, part = (
+            starters.popleft() if starters else (threads.get(other.session.parent_id or "", MAIN), _Part())
+        )
+        task = _task(part)
+        agents.append(
+            SubAgent(
+                thread=other.thread,
+                parent_thread=started_in,
+                tool_use_id=part.call,
+                kind=task.kind,
+                description=task.description or other.title,
+            )
+        )
+    return agents
+
+
+def _task(part: _Part) -> _Task:
+    given = part.state.input if part.state else None
+    return fitting(_Task, given if type(given) is dict else {})
+
+
 class _Rows:
     """The rows of one session, put together. `spoken`: with what was said, and not only what was billed."""
 
@@ -274,6 +319,15 @@ class _Rows:
         """Return the project's folder. Before 0.6 only the messages of the assistant named it."""
         folders = (message.data.path.cwd for message in self.messages.values() if message.data.path)
         return self.session.directory or next(filter(None, folders), None)
+
+    @property
+    def prompt(self) -> str | None:
+        return next(filter(None, map(_typed, self.messages.values())), None)
+
+    def tasks(self) -> Iterator[_Part]:
+        """Yield the tool calls that started sub-agents."""
+        parts = (piece.part for message in self.messages.values() for piece in message.pieces)
+        return (part for part in parts if part.tool == TASK)
 
     def _take(self, row: _Row, data: Any) -> None:
         match row.table:

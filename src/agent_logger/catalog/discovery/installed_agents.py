@@ -1,15 +1,19 @@
 """Which agents have files on this machine, how many sessions each has, and what its files tell."""
 
 import os
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 
-from agent_logger.agents.base import Agent
+from agent_logger.agents.base import Agent, AgentLocation, module
 from agent_logger.agents.folders import agent_folders, named_files
 from agent_logger.agents.registry import AGENTS
 from agent_logger.catalog.discovery.agent_files import sessions_of
 from agent_logger.files.sources import StampCache
 from agent_logger.model.plurals import pluralize
+
+if TYPE_CHECKING:
+    from agent_logger.agents.contracts import DatabaseFiles
 
 
 class InstalledAgent(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,6 +24,7 @@ class InstalledAgent(msgspec.Struct, frozen=True, kw_only=True):
     sessions: int
     tokens_per: str | None  # response, exchange or session; null: the files count no tokens
     response_ids: str  # vendor: responses are found on the wire by their ids; client: by order
+    unreadable: list[str]  # why databases of it cannot be read at all, each reason with the path
     verified: bool  # false: its files are read as public descriptions have them; none of its client was tested
 
     @property
@@ -48,8 +53,15 @@ def _installed(agent: Agent) -> InstalledAgent | None:
         sessions=len(sessions),
         tokens_per=agent.counts_per,
         response_ids=agent.response_ids,
+        unreadable=_unreadable(agent.files, agent.location),
         verified=agent.is_verified,
     )
+
+
+def _unreadable(files: str, location: AgentLocation) -> list[str]:
+    if not location.is_database:
+        return []
+    return list(cast("DatabaseFiles", module(files)).unreadable(location, agent_folders(location)))
 
 
 def counts_text(agent: InstalledAgent) -> str:

@@ -90,12 +90,18 @@ def _mark_turns(session: Session, places: list[str | None]) -> Session:
 
 
 def _place_unbilled_turns(session: Session, places: list[str | None]) -> None:
-    """Place what was not billed, such as a failed attempt, with the response after it."""
+    """Place what was not billed, such as a failed attempt, with the response after it, at the end of an exchange with
+    the one before it."""
     following: str | None = None
-    for at in range(len(places) - len(session.side_turns) - 1, -1, -1):
-        if session.turns[at].is_billed:
-            following = places[at]
-        places[at] = following
+    end = len(places) - len(session.side_turns)
+    for exchange in reversed(session.exchanges):
+        begin = end - len(exchange.turns)
+        latest = next((places[at] for at in reversed(range(begin, end)) if session.turns[at].is_billed), following)
+        for at in reversed(range(begin, end)):
+            if session.turns[at].is_billed:
+                latest = places[at]
+            places[at] = latest
+        following, end = latest, begin
 
 
 def _exchanges(exchanges: Iterable[Exchange], turns: Sequence[Turn]) -> list[Exchange]:

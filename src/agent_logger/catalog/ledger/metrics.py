@@ -141,7 +141,7 @@ def _calls(turns: Iterable[Turn]) -> list[_Call]:
 
 
 def count_tool_calls(session: Session) -> tuple[int, int]:
-    """Return how many calls there are, of a fork after it, and how many of them failed."""
+    """Return how many calls there are, and how many of them failed; of a fork, those after it."""
     failed: dict[object, bool] = {}
     for number, turn in enumerate(session.own_turns):
         for place, block in enumerate(turn.blocks):

@@ -32,6 +32,11 @@ class Total:
     def unpriced(self) -> int:
         return self.cost.unpriced
 
+    @property
+    def knows_tokens(self) -> bool:
+        """Whether the sum of tokens says anything: it is no 0 that only unknown numbers add up to."""
+        return not self.unknown_usage or self.usage != Usage()
+
 
 class DatabaseSums(NamedTuple):
     """Sums over rows of the ledger that the database has made. `None`: no row has a value."""
