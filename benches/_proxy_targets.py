@@ -261,6 +261,7 @@ class Log:
         self.folder = folder
         self.seen_ns: dict[int, int] = {}
         self._files: dict[str, tuple[int, int]] = {}  # offset read to, responses before it
+        self._looks = 0
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._follow)
 
@@ -280,6 +281,7 @@ class Log:
         while not self._ended.is_set():
             began = time.monotonic()
             self._look()
+            self._looks += 1
             self._ended.wait(max(0.01, 3 * (time.monotonic() - began)))  # a quarter of a core at most
 
     def _look(self) -> None:
@@ -316,22 +318,24 @@ class Log:
 
     def _read_sealed(self, path: Path) -> None:
         name = str(path.with_suffix(""))
-        if self._files.get(name, (0, 0))[0] == -1 or Path(name).exists():
+        offset, count = self._files.get(name, (0, 0))
+        if offset == -1 or Path(name).exists():
             return
         with SealedFile(path) as sealed:
-            texts = [sealed.read_frame(frame) for frame in sealed.frames]
-        for text in texts:
-            self._note(text, len(text))
-        self._files[name] = -1, sum(text.count(b'{"type":"response"') for text in texts)
+            text = sealed.read(offset, sealed.length - offset)  # mostly nothing: the plain part was read to its end
+        self._note(text, len(text))
+        self._files[name] = -1, count + text.count(b'{"type":"response"')
 
     def wait(self, calls: int, most_seconds: float) -> float:
         """Seconds until it held so many; or until it had the last, if it lacks some and stands still."""
         began = grown = time.monotonic()
-        held = self.calls
-        while held < calls and time.monotonic() < min(began + most_seconds, grown + STILL_SECONDS):
+        held, looks = self.calls, self._looks
+        while held < calls and time.monotonic() < began + most_seconds:
+            if time.monotonic() > grown + STILL_SECONDS and self._looks > looks + 1:  # one look since, from its start
+                break
             time.sleep(0.01)
             if self.calls > held:
-                held, grown = self.calls, time.monotonic()
+                held, looks, grown = self.calls, self._looks, time.monotonic()
         return grown - began
 
     def lags_ms(self, answer: Answer) -> list[float]:
