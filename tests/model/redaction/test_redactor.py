@@ -27,6 +27,7 @@ from agent_logger.model.redaction.redactor import (
     FAMILIES,
     KnownPrefix,
     Redactor,
+    Search,
     credential_lines,
     credentials_of,
     hidden_header,
@@ -821,21 +822,26 @@ def common(one: bytes, other: bytes) -> int:
 def test_a_known_prefix_does_not_change_the_result(before: str, gone: str, new: str, after: str) -> None:
     earlier, text = (before + gone + after).encode(), (before + new + after).encode()
     redactor = Redactor(INSTALL_KEY, [b"a1b2a1b2a1b2a1b2"])
-    redactions = redactor.redact(earlier, "x").redactions
     for head, tail in [
         (len(before), len(after)),
         (common(earlier, text), common(earlier[::-1], text[::-1])),
     ]:
-        known = KnownPrefix(len(earlier), redactions, head=head, tail=tail)
-        assert redactor.redact(text, "x", known) == redactor.redact(text, "x")
+        check_known(redactor, earlier, text, head=head, tail=tail)
+
+
+def check_known(redactor: Redactor, earlier: bytes, text: bytes, *, head: int = 0, tail: int = 0) -> None:
+    found = redactor.search(text, KnownPrefix(len(earlier), redactor.search(earlier), head, tail))
+    expected = redactor.search(text)
+    assert found == expected._replace(keys=found.keys)
+    assert sorted(found.keys) == sorted(expected.keys)
 
 
 def test_a_known_part_is_not_scanned_again() -> None:
     old = "old " * 20
     text = f"{old}{ANTHROPIC.text} {old}new {GITHUB.text} new {old}{JWT.text} {old}".encode()
     head, tail = text.index(b"new"), len(text) - text.rindex(b"new")
-    redacted = REDACTOR.redact(text, "x", KnownPrefix(len(text), (), head=head, tail=tail))
-    assert originals(text, redacted.redactions) == [GITHUB.text]
+    found = REDACTOR.search(text, KnownPrefix(len(text), Search(), head, tail))
+    assert [text[start:end] for start, end, _ in found.spans] == [GITHUB.text.encode()]
 
 
 STRADDLERS = [
@@ -855,34 +861,49 @@ def test_a_secret_that_extends_into_a_known_part_is_removed(secret: str) -> None
     whole = REDACTOR.redact(text, "x")
     assert len(whole.redactions) == 1
     for cut in range(start + 1, end):
-        assert REDACTOR.redact(text, "x", KnownPrefix(cut, (), head=cut)) == whole
-        assert REDACTOR.redact(text, "x", KnownPrefix(len(text) - cut, (), tail=len(text) - cut)) == whole
+        check_known(REDACTOR, text[:cut], text, head=cut)
+        check_known(REDACTOR, text[cut:], text, tail=len(text) - cut)
 
 
 @at_leisure
 @given(start=TEXTS, twice=TEXTS, end=TEXTS)
 def test_known_head_and_tail_may_overlap(start: str, twice: str, end: str) -> None:
     earlier, text = (start + twice + twice + end).encode(), (start + twice + end).encode()
-    known = KnownPrefix(
-        len(earlier),
-        REDACTOR.redact(earlier, "x").redactions,
-        head=len(start + twice),
-        tail=len(twice + end),
-    )
-    assert REDACTOR.redact(text, "x", known) == REDACTOR.redact(text, "x")
+    check_known(REDACTOR, earlier, text, head=len(start + twice), tail=len(twice + end))
+
+
+# What stands behind a secret, or before it, says whether it is one.
+KEY_IN_LINES = pem("OPENSSH PRIVATE KEY")
+KEY_IN_WORDS = KEY_IN_LINES.replace("\n", " ")
+EDITED = [
+    pytest.param(["hunter2x"], '"hunter2x"', '"hunter2xyz"', id="a short credential"),
+    pytest.param(["7302945816"], '{"n":7302945816}', '{"n":73029458162}', id="a number"),
+    pytest.param([], KEY_IN_LINES, KEY_IN_LINES.replace("BEGIN", "BEGIX"), id="begin of a key in lines"),
+    pytest.param([], KEY_IN_LINES, KEY_IN_LINES.replace("END", "ENX"), id="end of a key in lines"),
+    pytest.param([], KEY_IN_WORDS, KEY_IN_WORDS.replace("BEGIN", "BEGIX"), id="begin of a key in words"),
+    pytest.param([], KEY_IN_WORDS, KEY_IN_WORDS.replace("END", "ENX"), id="end of a key in words"),
+]
+
+
+@pytest.mark.parametrize(("credentials", "one", "other"), EDITED)
+def test_a_text_that_was_edited_beside_a_secret_is_searched_again(credentials: list[str], one: str, other: str) -> None:
+    redactor = Redactor(INSTALL_KEY, [credential.encode() for credential in credentials])
+    for before, now in ((one, other), (other, one)):
+        earlier, text = (json.dumps(f"{'word ' * 9}{edited} {'word ' * 9}").encode() for edited in (before, now))
+        head, tail = common(earlier, text), common(earlier[::-1], text[::-1])
+        check_known(redactor, earlier, text, head=head, tail=min(tail, len(earlier) - head, len(text) - head))
 
 
 def test_a_new_credential_is_removed_from_known_parts() -> None:
     text = f"a {PLAIN} b".encode()
-    redacted = Redactor(INSTALL_KEY, [PLAIN.encode()]).redact(text, "x", KnownPrefix(len(text), (), head=len(text)))
-    assert redacted.data == b"a [redacted] b"
+    known = KnownPrefix(len(text), REDACTOR.search(text), head=len(text))
+    assert len(Redactor(INSTALL_KEY, [PLAIN.encode()]).search(text, known).spans) == 1
 
 
-def test_earlier_redactions_still_apply_to_known_parts() -> None:
-    earlier = f"a {PLAIN}".encode()
-    redactions = Redactor(INSTALL_KEY, [PLAIN.encode()]).redact(earlier, "x").redactions
-    redacted = REDACTOR.redact(earlier + b" b", "x", KnownPrefix(len(earlier), redactions, head=len(earlier)))
-    assert redacted.data == b"a [redacted] b"
+def test_a_credential_that_is_not_searched_for_any_more_stays_in_known_parts() -> None:
+    text = f"a {PLAIN} b".encode()
+    known = KnownPrefix(len(text), Redactor(INSTALL_KEY, [PLAIN.encode()]).search(text), head=len(text))
+    assert REDACTOR.search(text, known) == REDACTOR.search(text)
 
 
 # Proof of equality
@@ -1028,10 +1049,8 @@ def test_a_string_with_too_many_keys_is_scanned_again_when_the_text_grows() -> N
     key = "sk" + "_live_" + "A1b2C3d4E5f6G7h8"
     earlier = json.dumps({"a": f"{key} " * 3000}).encode()
     text = earlier[:-2] + f"{key} and more".encode() + b'"}'
-    known = KnownPrefix(len(earlier), REDACTOR.redact(earlier, "x").redactions, head=len(earlier) - 2, tail=2)
-    redacted = REDACTOR.redact(text, "x", known)
-    assert redacted == REDACTOR.redact(text, "x")
-    assert key.encode() not in redacted.data
+    check_known(REDACTOR, earlier, text, head=len(earlier) - 2, tail=2)
+    assert key.encode() not in REDACTOR.redact(text, "x").data
 
 
 def agent_request(size: int, seed: int = 0) -> list[dict[str, Any]]:
@@ -1064,9 +1083,9 @@ def test_ten_new_kilobytes_in_480_take_less_than_a_millisecond() -> None:
     earlier, text = body(history), body(history + agent_request(10_000, seed=2))
     head = common(earlier, text)
     redactor = Redactor(INSTALL_KEY, [SESSION.encode(), ANTHROPIC.text.encode()])
-    known = KnownPrefix(len(earlier), redactor.redact(earlier, "x").redactions, head=head, tail=len(earlier) - head)
+    known = KnownPrefix(len(earlier), redactor.search(earlier), head=head, tail=len(earlier) - head)
     assert len(text) > 470_000
-    assert seconds(lambda: redactor.redact(text, "x", known), 20) < 0.001
+    assert seconds(lambda: redactor.search(text, known), 20) < 0.001
 
 
 @pytest.mark.parametrize("before", ["Bea", "bea", "g", "%3", "gs", ""])

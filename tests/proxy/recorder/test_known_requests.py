@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,29 +17,43 @@ from hypothesis import strategies as st
 
 from agent_logger import platform
 from agent_logger.home.layout import install_key
+from agent_logger.model.redaction.redactor import Redactor
+from agent_logger.providers.request_body import Api
 from agent_logger.proxy.recorder import call_writer
 from agent_logger.proxy.recorder.calls import known_request
+from agent_logger.proxy.recorder.calls.known_request import KnownRequests, RequestText
 from agent_logger.proxy.spool.folder import spool_folder
 from agent_logger.proxy.spool.frames import CredentialFrame
 from agent_logger.proxy.spool.spool import Spool
+from agent_logger.proxy.tracking.fingerprint import Fingerprints
 from tests.proxy.recorder.test_encoded_requests import BACK_ENDS, Turn, packed
 from tests.proxy.spooling import Relay, record
 
-KEYS = [b"sk-ant-api03-" + letter * 30 + b"wxyz" for letter in (b"Q9z", b"kR4", b"m7T")]
-PATTERNS = ["sk-proj-" + "a1B2c3D4" * 6, "ghp_" + "Ab3" * 12, "AKIA" + "Q7" * 8]
+# The last ones are removed only where nothing that belongs to them stands beside them.
+KEYS = [
+    *(b"sk-ant-api03-" + letter * 30 + b"wxyz" for letter in (b"Q9z", b"kR4", b"m7T")),
+    b"hunter2x",
+    b"7302945816",
+    b"two words-of a pass/phrase==",
+]
+PEM = f"-----BEGIN OPENSSH PRIVATE KEY-----\n{'MIIEpAIBA7b' * 7}\n{'q8Xw' * 9}\n-----END OPENSSH PRIVATE KEY-----"
+PATTERNS = ["sk-proj-" + "a1B2c3D4" * 6, "ghp_" + "Ab3" * 12, "AKIA" + "Q7" * 8, PEM, PEM.replace("\n", " ")]
 SECRETS = [key.decode() for key in KEYS] + PATTERNS
 NEVER = 1 << 40
+INSTALL_KEY = bytes(range(32))
 PART_FIELDS = re.compile(rb'"log":"[^"]*","part":"[^"]*",("machine":"[^"]*",)?"writer":{[^}]*},("mac":"[^"]*",)?')
 CANDIDATES, CALL = re.compile(rb'"candidates":\[([^]]*)\]'), re.compile(rb'"call":"([^"]*)"')
 
 
 @dataclass(frozen=True)
 class Sent:
-    """One request. `key`: which of `KEYS` it carries; `restart`: the recorder begins again before it."""
+    """One request. `key`: which of `KEYS` it carries; `pieces`: how many bytes arrive at once; `restart`: relay and
+    recorder begin again before it."""
 
     body: bytes
     key: int = 0
     encoding: str = ""
+    pieces: int = 1 << 20
     restart: bool = False
 
 
@@ -73,11 +88,13 @@ SEPARATORS = st.sampled_from([(",", ":"), (", ", ": "), (" ,\n", ":\t")])
 
 @st.composite
 def requests(draw: st.DrawFn, back_end: str) -> list[Sent]:
-    conversation = Conversation(draw(st.lists(TEXTS, min_size=1, max_size=6)))
+    texts = st.lists(TEXTS, min_size=1, max_size=6)
+    conversations = [Conversation(draw(texts)) for _ in range(draw(st.sampled_from([1, 1, 2])))]
     separators, ascii_only, key = draw(SEPARATORS), draw(st.booleans()), 0
     encoding = draw(st.sampled_from(["", "", "", "zstd", "gzip"]))
     sent: list[Sent] = []
     for _ in range(draw(st.integers(2, 5))):
+        conversation = draw(st.sampled_from(conversations))
         turns, said = conversation.turns()
         body = BACK_ENDS[back_end].request(turns, said)
         body |= draw(st.sampled_from([{}, {}, {}, {"metadata": {"user_id": "u"}}, {"tools": [{"name": "other"}]}]))
@@ -85,7 +102,8 @@ def requests(draw: st.DrawFn, back_end: str) -> list[Sent]:
             body = dict(reversed(body.items()))
         text = json.dumps(body, separators=separators, ensure_ascii=ascii_only)
         data = damaged(draw, text.encode("utf-8", "surrogatepass"))
-        sent.append(Sent(data, key, encoding, restart=draw(st.integers(0, 7)) == 0))
+        pieces = draw(st.sampled_from([1 << 20, 1 << 20, 99]))
+        sent.append(Sent(data, key, encoding, pieces, restart=draw(st.integers(0, 7)) == 0))
         change(draw, conversation)
         if draw(st.integers(0, 3)) == 0:
             key = draw(st.integers(0, len(KEYS) - 1))
@@ -146,7 +164,10 @@ class World:
             body = packed(request.encoding, request.body) if request.encoding else request.body
             answer = json.dumps(BACK_ENDS[back_end].answer(f"answer {number}", number)).encode()
             head = b"\r\n".join(lines) + b"\r\n\r\n"
-            relay.call(head=head, path=path, body=[body], answer=[answer], secrets=[KEYS[request.key]])
+            pieces = [body[at : at + request.pieces] for at in range(0, len(body), request.pieces)]
+            relay.call(head=head, path=path, body=pieces, answer=[answer], secrets=[KEYS[request.key]])
+            # Of sessions last active in the same millisecond, a random name decides which was the last.
+            time.sleep(0.002)
         assert spool.close()
         return credentials
 
@@ -209,3 +230,50 @@ SETTINGS = settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow
 @given(st.data())
 def test_a_request_with_a_known_beginning_has_the_record_that_it_has_without_it(back_end: str, data: Any) -> None:
     check_records(data.draw(requests(back_end)), back_end)
+
+
+# ---------------------------------------------------------------- the text alone: many more examples
+
+APIS: dict[str, Api] = {"Anthropic": "messages", "Copilot, chat": "chat", "Codex": "responses", "Gemini": "gemini"}
+
+
+def check_texts(texts: Sequence[tuple[bytes, Sequence[bytes]]], api: Api) -> None:
+    """Check the results of these texts, each searched for credentials of its own."""
+    known, fingerprints = KnownRequests(), Fingerprints(INSTALL_KEY)
+    for text, credentials in texts:
+        request = known.begin(text)
+        assert results_of(request, api, credentials, fingerprints) == results_of(
+            RequestText(text), api, credentials, Fingerprints(INSTALL_KEY)
+        )
+        known.remember(request)
+
+
+def results_of(request: RequestText, api: Api, credentials: Sequence[bytes], fingerprints: Fingerprints) -> Any:
+    body = request.history.read(api)
+    units = body.units(api) if body else []
+    states = request.history.roll(fingerprints, api, fingerprints.start(api), units).states
+    request.note_history(api)
+    spans = request.search(Redactor(INSTALL_KEY, credentials)).spans
+    return request.hmac(INSTALL_KEY), list(map(bytes, units)), states, spans, request.encoded()
+
+
+@st.composite
+def edited(draw: st.DrawFn, back_end: str) -> list[tuple[bytes, Sequence[bytes]]]:
+    """Requests, and now and then one that was edited anywhere in its text."""
+    texts = []
+    for body in [sent.body for sent in draw(requests(back_end))]:
+        texts.append(body)
+        if draw(st.booleans()):
+            start, end = sorted((draw(st.integers(0, len(body))), draw(st.integers(0, len(body)))))
+            end = min(end, start + draw(st.sampled_from([0, 1, 9, 1 << 20])))
+            texts.append(body[:start] + draw(ATOMS).encode("utf-8", "surrogatepass") + body[end:])
+    return [(text, draw(st.lists(st.sampled_from(KEYS), unique=True))) for text in texts]
+
+
+@pytest.mark.parametrize("back_end", APIS)
+@settings(SETTINGS, max_examples=100)
+@given(st.data())
+def test_known_requests_change_no_result_of_a_text(back_end: str, data: Any) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(known_request, "WAYPOINT_BYTES", 200)
+        check_texts(data.draw(edited(back_end)), APIS[back_end])

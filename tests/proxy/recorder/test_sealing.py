@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 from math import inf
 from pathlib import Path
 
@@ -51,3 +52,21 @@ def test_nothing_is_sealed_if_that_is_off(log_dir: Path, monkeypatch: pytest.Mon
     never.start_if_due(3)
     never.finish(3)
     assert _sealed(log_dir) == [False] * 4
+
+
+def test_parts_are_sealed_although_a_process_was_killed(log_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sealing, "FULL_SECONDS", 0.0)
+    sealer = sealing.Sealing(log_dir, inf)
+    sealer.start_if_due(3)
+    killed = sealer._full._child
+    assert killed
+    killed.kill()
+    killed.wait()
+    assert _sealed(log_dir) == [False] * 4
+    sealer.start_if_due(3)
+    sealer._full.wait(time.monotonic() + 60)
+    assert _sealed(log_dir) == [True, True, True, False]
+    ended = sealer._full._child
+    sealer.start_if_due(3)
+    assert sealer._full._child is ended
+    sealer.finish(3)

@@ -294,33 +294,28 @@ class Redacted(NamedTuple, Generic[T]):
     redactions: "tuple[Redaction, ...]" = ()
 
 
-class KnownPrefix(NamedTuple):
-    """What an earlier scan says about a text: agents send their whole history with every request.
-
-    Its first `head` and last `tail` bytes are those of an earlier text of `length` bytes, in which
-    `redactions` were found with the same `patterns`. All figures are of bytes before redaction.
-    `absent`: credentials that the earlier text did not have, by their anchors. `matches`: how many matches of patterns
-    it had at most.
-    """
-
-    length: int
-    redactions: "Sequence[Redaction | Span]"
-    head: int = 0
-    tail: int = 0
-    absent: frozenset[bytes] = frozenset()
-    matches: int = 0
-
-
 class Search(NamedTuple):
     """What is to be removed from a text, in order, and facts for the search in a text that begins alike.
 
-    `absent` and `matches` are as `KnownPrefix` has them; `present`: the other credentials that were searched for.
+    `keys`: the matches of all patterns, which may overlap. `absent`: credentials that the text does not have, by their
+    anchors.
     """
 
-    spans: Sequence[Span]
-    absent: frozenset[bytes]
-    present: frozenset[bytes]
-    matches: int
+    spans: Sequence[Span] = ()
+    keys: Sequence[Span] = ()
+    absent: frozenset[bytes] = frozenset()
+
+
+class KnownPrefix(NamedTuple):
+    """What an earlier search says about a text: agents send their whole history with every request.
+
+    Its first `head` and last `tail` bytes are those of an earlier text of `length` bytes.
+    """
+
+    length: int
+    search: Search
+    head: int = 0
+    tail: int = 0
 
 
 def credentials_of(headers: Headers, target: bytes = b"") -> tuple[bytes, ...]:
@@ -643,20 +638,15 @@ class Redactor:
         """Whether this very value is removed wherever it occurs."""
         return value in self._parts
 
-    def redact(self, data: bytes, place: str, prefix: KnownPrefix | None = None) -> Redacted[bytes]:
-        """Redact bytes. With `prefix` the time depends on what is new only; the result is the same."""
-        return self._rewrite(data, place, self._spans(data, prefix))
+    def redact(self, data: bytes, place: str) -> Redacted[bytes]:
+        return self._rewrite(data, place, self._spans(data))
 
     def search(self, data: bytes, prefix: KnownPrefix | None = None) -> Search:
-        """Find what `redact` removes."""
+        """Find what `redact` removes. With `prefix` the result is the same, but the time depends on what is new only,
+        unless the text has one of the credentials."""
         present = self._present(data, prefix)
-        spans, matches = self._all_spans(data, prefix, present)
-        return Search(
-            _merged(data, spans),
-            self._anchors - present,
-            frozenset(credential.value for credential in self._credentials if credential.anchor in present),
-            matches,
-        )
+        keys = _keys_in(data, prefix)
+        return Search(_merged(data, self._all_spans(data, present, keys)), keys, self._anchors - present)
 
     def listed(self, data: bytes, place: str, spans: Sequence[Span]) -> "tuple[Redaction, ...]":
         """List what `search` found, for a record."""
@@ -712,7 +702,7 @@ class Redactor:
 
     def _present(self, data: bytes, prefix: KnownPrefix | None) -> frozenset[bytes]:
         """The anchors that are in the text. One that the earlier text did not have is looked for in what is new."""
-        absent = self._anchors & prefix.absent if prefix else frozenset()
+        absent = self._anchors & prefix.search.absent if prefix else frozenset()
         if not absent:
             is_clean = not self._anchors or not self._any_of_them.may_be_in(data)
             return frozenset() if is_clean else frozenset(anchor for anchor in self._anchors if anchor in data)
@@ -724,27 +714,17 @@ class Redactor:
             present |= {anchor for anchor in absent if anchor in news}
         return frozenset(present)
 
-    def _spans(self, data: bytes, prefix: KnownPrefix | None = None) -> list[Span]:
-        return self._all_spans(data, prefix, self._present(data, None))[0]
+    def _spans(self, data: bytes) -> list[Span]:
+        return self._all_spans(data, self._present(data, None), _keys_in(data, None))
 
-    def _all_spans(self, data: bytes, prefix: KnownPrefix | None, present: frozenset[bytes]) -> tuple[list[Span], int]:
-        """All spans, and how many matches of patterns there are at most."""
-        # Credentials are looked for everywhere: they may be newer than what is known.
+    def _all_spans(self, data: bytes, present: frozenset[bytes], keys: Sequence[Span]) -> list[Span]:
         spans: list[Span] = []
+        # Credentials are looked for everywhere: they may be newer than what is known, and the characters beside a short
+        # one say whether it is one.
         for credential in self._credentials:
             if credential.anchor in present:
                 spans += credential.find(data)
-        if prefix and any(redaction.rule == _TOO_MANY for redaction in prefix.redactions):
-            prefix = None  # the end of the value depends on what follows
-        low, high = _news(data, prefix) if prefix else (0, len(data))
-        keys = _pattern_spans(data, low, high)
-        matches = len(keys) + prefix.matches if prefix else len(keys)
-        if prefix and matches >= _MOST_ALIKE:
-            prefix, keys = None, _pattern_spans(data, 0, len(data))
-            matches = len(keys)
-        if prefix:
-            spans += _carried(data, prefix, low, high)
-        return spans + (keys if self._patterns else [span for span in keys if span.rule in _OURS]), matches
+        return spans + [span for span in keys if self._patterns or span.rule in _OURS]
 
     def _spans_in_pieces(self, stream: bytes, places: Sequence[tuple[int, int]]) -> Iterator[Span]:
         """Yield the span that a secret takes in each piece."""
@@ -826,17 +806,33 @@ def hidden_bytes(data: bytes, credentials: Iterable[bytes] = ()) -> bytes:
     return _observe(redactor.redact(data, ""))
 
 
+def _keys_in(data: bytes, prefix: KnownPrefix | None) -> list[Span]:
+    """Find the matches of all patterns."""
+    if prefix and all(span.rule != _TOO_MANY for span in prefix.search.keys):  # or their ends depend on what follows
+        low, high = _news(data, prefix)
+        # A private key that was found twice is one.
+        keys = list(dict.fromkeys([*_carried(data, prefix, low, high), *_pattern_spans(data, low, high)]))
+        if len(keys) < _MOST_ALIKE:
+            return keys
+    return _pattern_spans(data, 0, len(data))
+
+
 def _pattern_spans(data: bytes, low: int, high: int) -> list[Span]:
+    """Find the matches of patterns that begin in this part, and private keys that begin a good deal before it or soon
+    after it."""
     limit = min(high + _REACH, len(data))
     hits = _hits(data, max(low - _REACH, 0), limit)
-    may_be_private_key = hits.pop(_PRIVATE_KEY, None) is not None or low > 0  # it may begin before `low`
+    # It may begin before `low`, or behind `high`.
+    may_be_private_key = hits.pop(_PRIVATE_KEY, None) is not None or low > 0 or high < len(data)
     spans: list[Span] = []
     for number in sorted(hits) if hits else ():
         _, pattern, group = _SHAPES[number]
         expression = _compiled(pattern)
         matches = _matches(expression, data, hits[number], limit)
         spans += _bounded((Span(*match.span(group), str(match.lastgroup)) for match in matches), data, expression)
-    first = data.find(b"-----BEGIN", max(low - _PRIVATE_KEY_REACH, 0), high) if may_be_private_key else -1
+    first = -1
+    if may_be_private_key:
+        first = data.find(b"-----BEGIN", max(low - _PRIVATE_KEY_REACH, 0), min(high + _HEAD_BYTES, len(data)))
     if first >= 0:
         first = _before_base64(data, first, high + _PRIVATE_KEY_REACH)
     if first >= 0:
@@ -935,13 +931,14 @@ def _news(data: bytes, prefix: KnownPrefix) -> tuple[int, int]:
 
 
 def _carried(data: bytes, prefix: KnownPrefix, low: int, high: int) -> Iterator[Span]:
-    """What was found before and is not scanned again, or was a credential, which may have changed since."""
+    """What was found before and is not searched for again. Private keys are searched for in more of the text, because
+    what stands before and behind one says whether it is one, and where it ends."""
     shift = len(data) - prefix.length
-    for redaction in prefix.redactions:
-        start, end, rule = redaction.offset, redaction.offset + redaction.length, redaction.rule
-        if end <= prefix.head and (start < low or rule == _CREDENTIAL):
+    for start, end, rule in prefix.search.keys:
+        is_private_key = rule == "private_key"
+        if end <= prefix.head and start < (low - _PRIVATE_KEY_REACH + _HEAD_BYTES if is_private_key else low):
             yield Span(start, end, rule)
-        if start >= prefix.length - prefix.tail and (start + shift >= high or rule == _CREDENTIAL):
+        if start >= prefix.length - prefix.tail and start + shift >= high + (_HEAD_BYTES if is_private_key else 0):
             yield Span(start + shift, end + shift, rule)
 
 

@@ -44,6 +44,11 @@ class SealingProcess:
             return False
         return True
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether it ended before its work was done: it was killed, for example."""
+        return self._child is not None and self._child.poll() not in (None, 0)
+
     def wait(self, until: float) -> None:
         """Let it finish its work; at most until this time of the monotonic clock."""
         with suppress(subprocess.TimeoutExpired):
@@ -78,7 +83,7 @@ class Sealing:
         if not self._is_on:
             return
         now = time.monotonic()
-        if full_parts > self._full_parts and self._full_due_at == inf:
+        if (full_parts > self._full_parts or self._full.has_failed) and self._full_due_at == inf:
             self._full_due_at = now + FULL_SECONDS
         if now >= self._full_due_at and self._full.start():
             self._full_parts, self._full_due_at = full_parts, inf

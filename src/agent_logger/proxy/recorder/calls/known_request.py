@@ -79,7 +79,7 @@ class RequestText:
         self.history = RequestHistory(text, earlier.history if earlier else None, common)
         self._learned: KnownHistory | None = None
         self._ends: Sequence[int] = ()  # of messages
-        self._search = Search((), frozenset(), frozenset(), 0)
+        self._search = Search()
         self._hmacs: Waypoints[hmac.HMAC] = ()
         self._encoded = b""
         self._lengths: Waypoints[int] = ()
@@ -107,11 +107,10 @@ class RequestText:
     def search(self, redactor: Redactor) -> Search:
         """Find what is to be redacted."""
         earlier, prefix = self._earlier, None
-        # Without the redactions of a credential that is not searched for any more, the text is another.
-        if earlier and all(map(redactor.knows, earlier.search.present)):
-            search, size = earlier.search, len(earlier.text)
+        if earlier:
+            size = len(earlier.text)
             tail = common_tail(earlier.text, self.text, min(size, len(self.text)) - self._common)
-            prefix = KnownPrefix(size, search.spans, self._common, tail, search.absent, search.matches)
+            prefix = KnownPrefix(size, earlier.search, self._common, tail)
         self._search = redactor.search(self.text, prefix)
         return self._search
 
