@@ -188,3 +188,8 @@ def test_this_machine_has_a_login_and_the_words_of_the_settings() -> None:
     machine = this_machine(["Acme"])
     assert "Acme" in machine.names and len(machine.names) > 1
     assert all(home.startswith("/") and len(home) > 1 for home in machine.homes)
+
+
+@pytest.mark.parametrize("folder", ["/" + "a" * 300, "/a\0b", "relative", "/" + "b/" * 3000])
+def test_a_folder_that_cannot_exist_has_no_authors(folder: str) -> None:
+    assert git_authors(folder) == []

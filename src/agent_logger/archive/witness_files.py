@@ -125,7 +125,7 @@ def _paths(agent: Agent, source: Source, root: Path) -> list[Path]:
     paths = [] if source.main_missing else [main]
     opened = agent.open_session(source)
     paths += map(Path, source.others or ())
-    paths += (main.parent / file.name for file in opened.others if (main.parent / file.name).is_file())
+    paths += (main.parent / file.name for file in opened.others if os.path.isfile(main.parent / file.name))
     for pattern in beside(agent.location.beside if agent.location else (), main.relative_to(root).parts):
         paths += matching(root, pattern, sealed=True)
     clean = (Path(os.path.normpath(str(path).removesuffix(SEALED))) for path in paths)
