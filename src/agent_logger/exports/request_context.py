@@ -57,27 +57,3 @@ def _contexts(log: PartFile) -> Iterator[RequestContext]:
     view = asked_of(request, provider) if request else None
     if view and (view.system or view.tools):
         yield RequestContext(system=view.system, tools=view.tools)
-
-
-def function_definitions(tools: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return tools as the functions of OpenAI's chat API, whichever API they were sent to."""
-    return [_function(name, definition) for name, definition in tools.items()]
-
-
-def _function(name: str, definition: Any) -> dict[str, Any]:
-    fields = definition if isinstance(definition, dict) else {}
-    inner = fields.get("function")
-    fields = inner if isinstance(inner, dict) else fields
-    parameters = next(
-        (
-            fields[key]
-            for key in ("input_schema", "parameters", "parametersJsonSchema")
-            if isinstance(fields.get(key), dict)
-        ),
-        {"type": "object", "properties": {}},
-    )
-    description = fields.get("description")
-    function = {"name": name, "parameters": parameters}
-    if isinstance(description, str):
-        function["description"] = description
-    return {"type": "function", "function": function}
