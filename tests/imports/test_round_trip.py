@@ -82,17 +82,11 @@ def come_back(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tu
         return before, told(catalog)
 
 
-# Recordings in which a file has the title of a session in another file.
-TITLED_ELSEWHERE = ("claude-cli/1.0.3/resume_chain",)
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("recording", RECORDINGS, ids=lambda recording: recording.name)
 def test_every_recorded_session_comes_back_from_a_bundle(
     recording: Recording, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if recording.name in TITLED_ELSEWHERE:
-        pytest.skip("a session is a bundle without the other files of its project")
     recording.copy(home)
     monkeypatch.setenv("AGENT_LOGGER_AGENT_FOLDERS", f"{home},{home / 'project'}")
     settle(home)
@@ -150,7 +144,7 @@ def test_a_log_that_names_no_session_stays_with_its_session(
 
 def copy_newest(monkeypatch: pytest.MonkeyPatch, home: Path, *without: str) -> None:
     """Put a recording of every agent into a home."""
-    newest = {each.agent.name: each for each in RECORDINGS if each.name not in TITLED_ELSEWHERE}
+    newest = {each.agent.name: each for each in RECORDINGS}
     for name, recording in newest.items():
         if name not in without:
             recording.copy(home)

@@ -20,6 +20,7 @@ from agent_logger.agents.claude_code.transcript.subagents import agent_of
 from agent_logger.agents.deleted_sessions import session_in as session_typed_in
 from agent_logger.agents.registry import readable_agent
 from agent_logger.agents.source_files import SourceFiles
+from agent_logger.archive.imported import head_of
 from agent_logger.catalog.discovery.imported import in_its_bundle
 from agent_logger.catalog.discovery.sub_agents import below_its_starter
 from agent_logger.catalog.discovery.unidentified import own_name
@@ -245,8 +246,13 @@ def _batch_of_file(source: Source, read: SessionResponses) -> ResponseBatch:
         read.responses,
         beginning=read.beginning,
         totals=totals,
-        summaries=read.summaries,
+        summaries={**_bundled_titles(source), **read.summaries},
     )
+
+
+def _bundled_titles(source: Source) -> Mapping[str, str]:
+    head = head_of(Path(source.path)) if source.imported else None
+    return head.titles if head else {}
 
 
 def _of_main(responses: list[ModelResponse], source: SourceFiles) -> list[ModelResponse] | None:
