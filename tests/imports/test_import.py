@@ -104,6 +104,20 @@ def test_a_session_file_is_recognised_by_its_content(home: Path, tmp_path: Path)
     assert responses() == {ID: 2}
 
 
+NAMES = [
+    *("no suffix", "ended.zst", "older~1", "back\\slash.jsonl", "line\nend.jsonl", "\x1b[2J.jsonl", "\u200d.jsonl"),
+    *("-", "--list", "..x", ".hidden", "session.json", "origin.json", "a" * 255, "a" * 249 + ".jsonl"),
+]
+
+
+@pytest.mark.parametrize("name", [*map(os.fsencode, NAMES), b"\xff\xfe.jsonl"])
+def test_a_session_file_may_have_any_name(name: bytes, home: Path, tmp_path: Path) -> None:
+    file = write(Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name)), line(1) + line(2))
+    assert [run_import(ours(home), file).state for _ in range(2)] == ["new", "there"]
+    assert responses() == {ID: 2}
+    assert run_command(["import", "--list"], {"HOME": str(home), "PATH": os.environ["PATH"]}).returncode == 0
+
+
 def test_a_file_without_a_session_is_an_error(home: Path, tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"notes\.txt: not a bundle, a home, or a file with a session"):
         run_import(ours(home), write(tmp_path / "notes.txt", b"hello"))

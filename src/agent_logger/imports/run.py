@@ -87,7 +87,7 @@ def run_import(home: Path, path: Path, advance: Advance = lambda _bytes: None) -
         origin = ImportOrigin(
             name=name,
             kind=contents.kind,
-            path=str(path),
+            path=_printed(path),
             machine=contents.machine,
             at=CLOCK.now(),
             digest=contents.digest,
@@ -98,7 +98,7 @@ def run_import(home: Path, path: Path, advance: Advance = lambda _bytes: None) -
             platform.replace_file(folder / ORIGIN, msgspec.json.encode(origin))
             _put_in_place(folder, imports_path(home) / name)
         return ImportResult(
-            path=str(path),
+            path=_printed(path),
             import_name=name,
             state="there" if is_there else "replaced" if before else "new",
             kind=contents.kind,
@@ -203,6 +203,10 @@ def _write_files(unit: Path, files: Iterable[WitnessFile], advance: Advance) -> 
 def _stem(path: Path) -> str:
     name = path.parent.name if path.name == ".agent-logger" else path.name.removesuffix(SUFFIX)
     return _ODD.sub("-", name.partition(".")[0] or name)[:MOST_STEM].strip("-_") or "import"
+
+
+def _printed(path: Path) -> str:
+    return os.fsencode(path).decode("utf-8", "replace")
 
 
 def _digest_of_path(path: Path) -> str:
