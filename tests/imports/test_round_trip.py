@@ -1,6 +1,7 @@
 """A session that is exported as a bundle and imported elsewhere is the same session."""
 
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from agent_logger.files.sources import StampCache
 from agent_logger.home.facts import register_log_folder
 from agent_logger.imports.run import run_import
 from agent_logger.model.session import Session
+from tests.agents.databases.recorded import DATABASES
 from tests.catalog.discovery.test_unidentified import FOLDER, TALK, left_behind
 from tests.catalog.test_all_agents import Recording, recordings
 from tests.catalog.witnesses import timed
@@ -29,6 +31,7 @@ from tests.web.homes import demo
 
 NO_MASKS = Masks((), bytes(32), Machine(), lambda _: ())
 RECORDINGS = list(recordings())
+AS_OPENCODE = {"kilo"}  # its recorded databases have no tables but those of opencode
 
 
 def bundle(catalog: Catalog, file: Path, where: Filter | None = None) -> Path:
@@ -166,10 +169,31 @@ def test_the_archive_of_another_home_is_imported_with_all_sessions(
         assert told(catalog) == before
 
 
+@pytest.mark.parametrize(
+    "recording",
+    {each.agent.name: each for each in RECORDINGS if each.agent.name in DATABASES.keys() - AS_OPENCODE}.values(),
+    ids=lambda recording: recording.agent.name,
+)
+def test_a_database_is_recognised_whatever_its_name(
+    recording: Recording, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recording.copy(home)
+    with Catalog.open() as catalog:
+        before = [(summary.agent, summary.id, summary.exchanges) for summary in catalog.sessions()]
+    (path,) = {Path(source.path) for source in sessions_of(recording.agent, StampCache())}
+    for suffix in ("", "-wal"):
+        if (beside := path.with_name(path.name + suffix)).exists():
+            shutil.copy(beside, tmp_path / f"some.dat{suffix}")
+    move(monkeypatch, tmp_path / "empty")
+    run_import(other := tmp_path / "empty" / ".agent-logger", tmp_path / "some.dat")
+    with Catalog.open(other) as catalog:
+        assert [(summary.agent, summary.id, summary.exchanges) for summary in catalog.sessions()] == before
+
+
 def test_session_files_of_every_agent_are_imported_one_by_one(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    copy_newest(monkeypatch, home, "kilo")  # a database from a dump begins as one of opencode
+    copy_newest(monkeypatch, home, *AS_OPENCODE)
     paths = dict.fromkeys(Path(source.path) for agent in AGENTS for source in sessions_of(agent, StampCache()))
     with Catalog.open() as catalog:
         before = told(catalog)

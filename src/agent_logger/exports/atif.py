@@ -13,8 +13,7 @@ from typing import Any
 import msgspec
 
 from agent_logger.exports.base import ExportContext, ExportedSession, ExportPiece
-from agent_logger.exports.functions import arguments_of, function_definitions
-from agent_logger.exports.request_context import RequestContext, request_context
+from agent_logger.exports.request_context import RequestContext, arguments_of, function_definitions, request_context
 from agent_logger.home.layout import safe_name
 from agent_logger.model.redaction.redactor import hidden
 from agent_logger.model.session import MAIN, SIDE, Cost, Exchange, Session, SubAgent, Turn, Usage

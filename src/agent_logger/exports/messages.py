@@ -9,8 +9,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from agent_logger.exports.base import ExportContext, ExportedSession, ExportPiece
-from agent_logger.exports.functions import arguments_of, function_definitions, function_name
-from agent_logger.exports.request_context import RequestContext, request_context
+from agent_logger.exports.request_context import (
+    RequestContext,
+    arguments_of,
+    function_definitions,
+    function_name,
+    request_context,
+)
 from agent_logger.model.redaction.redactor import hidden
 from agent_logger.model.session import MAIN, SIDE, Block, Session, SubAgent, Turn
 from agent_logger.views.hide import hidden_value
