@@ -66,7 +66,9 @@ def test_the_validator_takes_every_recorded_session(tmp_path: Path) -> None:
 
 
 def test_the_validator_refuses_a_wrong_trajectory(tmp_path: Path) -> None:
-    (file,) = exported(next(each for each in RECORDINGS if each.name == "claude-cli/2.1.325/subagents"), tmp_path / "one")
+    (file,) = exported(
+        next(each for each in RECORDINGS if each.name == "claude-cli/2.1.325/subagents"), tmp_path / "one"
+    )
     wrong = json.loads(file.read_text())
     wrong["steps"][0]["step_id"] = 7
     file.write_text(json.dumps(wrong))

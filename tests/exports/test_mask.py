@@ -121,7 +121,10 @@ def test_a_name_is_replaced_where_no_letter_stands_beside_it(text: str) -> None:
 @pytest.mark.parametrize(
     ("name", "spelled"),
     [
-        ("José Müller", ["JOSÉ MÜLLER", "Jose\u0301 Mu\u0308ller", r"Jos\u00e9 M\u00FCller", "Jos%C3%A9%20M%c3%bcller"]),
+        (
+            "José Müller",
+            ["JOSÉ MÜLLER", "Jose\u0301 Mu\u0308ller", r"Jos\u00e9 M\u00FCller", "Jos%C3%A9%20M%c3%bcller"],
+        ),
         ("李小龙", [r"\u674e\u5c0f\u9f99", "%E6%9D%8E%E5%B0%8F%E9%BE%99", "&#26446;&#x5c0f;&#40857;"]),
         ("Ann Lee", ["Ann%20Lee", r"ann\u0020lee", "ANN\nLEE", "ann.lee"]),
     ],
@@ -132,7 +135,13 @@ def test_a_name_has_one_pseudonym_however_it_is_spelled(name: str, spelled: list
 
 @pytest.mark.parametrize(
     "text",
-    ["ann%40corp.example", r"ann\u0040corp.example", "ann&#64;corp.example", "jösé@corp.müller.example", "a@corp.example.移动"],
+    [
+        "ann%40corp.example",
+        r"ann\u0040corp.example",
+        "ann&#64;corp.example",
+        "jösé@corp.müller.example",
+        "a@corp.example.移动",
+    ],
 )
 def test_an_address_is_replaced_however_it_is_spelled(text: str) -> None:
     assert "corp" not in mask("emails").text(text)

@@ -188,8 +188,6 @@ def test_a_path_that_is_too_long_is_the_fault_of_the_bundle(local: Path, tmp_pat
         run_import(local / ".agent-logger", write(tmp_path / "x.tar.zst", data))
 
 
-
-
 OTHER = "0f000000-1111-4111-8111-111111111111"
 PART = b'{"type":"session_start","v":1,"log":"%b","part":"%b","machine":"m","mac":"v1:0","session":"%b"}\n'
 LIES = {

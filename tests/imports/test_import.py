@@ -14,7 +14,9 @@ import pytest
 from agent_logger import platform
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.errors import SourceError
+from agent_logger.exports.pack import packed
 from agent_logger.imports.run import importable, run_import
+from agent_logger.protocols.tar import header
 from tests.commands import run_command
 from tests.imports.bundles import ID, TRANSCRIPT, entry, head, line, pack, tar, whole, write
 
@@ -102,6 +104,22 @@ def test_nothing_but_an_import_is_removed(name: str, home: Path) -> None:
 def test_a_session_file_is_recognised_by_its_content(home: Path, tmp_path: Path) -> None:
     run_import(ours(home), write(tmp_path / "colleague.jsonl", line(1) + line(2)))
     assert responses() == {ID: 2}
+
+
+@pytest.mark.parametrize("sessions", [1, 12])
+def test_what_is_exported_is_imported_however_well_it_is_packed(sessions: int, home: Path, tmp_path: Path) -> None:
+    size = 96 << 20
+    file = tmp_path / "x.tar.zst"
+    with file.open("wb") as written:
+        for number in range(sessions):
+            session = f"{number:08x}{ID[8:]}"
+            log = f"{session}/logs/logs-00000000/a.jsonl"
+            first = [entry(f"{session}/session.json", head(session)), entry(TRANSCRIPT.replace(ID, session), line(1))]
+            zeros = [bytes(1 << 20)] * (size // sessions >> 20)
+            pieces = [tar(first), header(log, size // sessions, 0), *zeros]
+            written.writelines(packed(pieces))
+    assert file.stat().st_size < 2 << 20
+    assert run_import(ours(home), file).bytes > size
 
 
 NAMES = [

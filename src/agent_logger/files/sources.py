@@ -24,7 +24,6 @@ NO_MAIN_FILE = "no main file;"  # begins the stamp of a session of which only th
 UNATTRIBUTED = "unattributed"  # a log of calls that belong to no session; some of them are paid for
 
 
-
 def first_bytes(path: Path) -> bytes:
     """Return the beginning of a file, enough to see whose it is: of a database more, which may name its tables
     anywhere."""
