@@ -229,7 +229,13 @@ class SessionMask:
     def session(self, session: Session) -> Session:
         """Return the session with pseudonyms in all its texts. Secrets are removed first: half a key looks like
         none."""
-        return self._model(session) if self.kinds else session
+        if not self.kinds:
+            return session
+        exchanges = [*reversed(session.exchanges)]
+        session = replace(session, exchanges=[])
+        # One after the other, so that a long session is in memory once.
+        masked = [self._model(exchanges.pop()) for _ in range(len(exchanges))]
+        return replace(self._model(session), exchanges=masked)
 
     def _model(self, model: M) -> M:
         changes = {}
