@@ -199,6 +199,7 @@ LIES = {
         line(1, OTHER, usage={"input_tokens": 9_000_000, "output_tokens": 1}),
     ),
     "a copy that claims to be older": (OTHER, line(1, OTHER).replace(b"2026-11-15", b"2020-01-01")),
+    "the session of this machine, with damaged lines": (ID, line(1) + b"{\n" + line(2) + b"garbage\n"),
     "a session that claims to be this one's parent": (
         OTHER,
         line(1, OTHER).replace(b'"uuid"', b'"forkedFrom": {"sessionId": "%b"}, "uuid"' % ID.encode()),

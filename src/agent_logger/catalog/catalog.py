@@ -367,7 +367,7 @@ class Catalog:
 
     def titles_beside(self, session_id: str) -> dict[str, str]:
         """Return titles in files beside those of the session, which may be its own, by the line that each ends at."""
-        return self._query(partial(queries.summaries_beside, session=session_id))
+        return self._query(partial(source_queries.summaries_beside, session=session_id))
 
     def forks(self, session_id: str) -> list[str]:
         """Return the sessions that were forked from this one, the one that began first at the beginning."""
