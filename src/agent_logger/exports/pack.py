@@ -1,7 +1,7 @@
 """Archives, packed by zstd and unpacked. One packed archive after another is an archive again.
 
-An import refuses what is packed so much that it may be a bomb. A log of the proxy may be: each request repeats the whole
-conversation. So an archive is several frames, and what is packed too well is followed by a frame without content.
+An import refuses what is packed so much that it may be a bomb. A log of the proxy may be: each request repeats the
+whole conversation. So an archive is several frames, and what is packed too well is followed by a frame without content.
 """
 
 import struct

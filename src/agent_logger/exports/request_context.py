@@ -1,5 +1,7 @@
-"""The system prompt and the tools that a model was given, where the proxy recorded the calls of a session; and tools and
-the calls of them as functions of OpenAI's chat API, whichever API they were sent to."""
+"""The system prompt and the tools that a model was given, where the proxy recorded the calls of a session.
+
+Tools, and the calls of them, are functions of OpenAI's chat API here, whichever API they were sent to.
+"""
 
 import json
 import re

@@ -41,9 +41,12 @@ _SLASH = rf"(?:{_ONE_SLASH}{{1,4}})"
 _NAME = r"""[^\s/\\"'`<>|:*?;,()\[\]{}$&=#!%]|%(?!(?:25){0,3}2[Ff]|5[Cc])[0-9A-Fa-f]{2}"""
 # What may be in a name, too, but rather ends a path: if a letter or a slash and a name follow, or if it is a word in
 # brackets, as in the routes of web applications.
-_ODD = rf"""(?:(?<=\w)[',](?=\w)|[()\[\]{{}}$&=#!;](?=[^\s/\\"'`<>|:*?]{{0,64}}{_SLASH}(?:{_NAME}|[(\[{{$#]))|\[[\w.$-]{{1,64}}\]|\([\w.$-]{{1,64}}\))"""
+_GOES_ON = rf"""(?=[^\s/\\"'`<>|:*?]{{0,64}}{_SLASH}(?:{_NAME}|[(\[{{$#]))"""
+_IN_BRACKETS = r"\[[\w.$-]{1,64}\]|\([\w.$-]{1,64}\)"
+_ODD = rf"""(?:(?<=\w)[',](?=\w)|[()\[\]{{}}$&=#!;]{_GOES_ON}|{_IN_BRACKETS})"""
 # A name in a path: words with single blanks between them only if a slash follows.
-_WORDS = rf"(?:(?:{_NAME}|{_ODD}|\\ ){{1,255}}(?: (?:{_NAME}){{1,64}}){{0,3}}(?={_SLASH}(?:{_NAME}))|(?:{_NAME}|{_ODD}|\\ ){{1,255}})"
+_WORD = rf"(?:{_NAME}|{_ODD}|\\ ){{1,255}}"
+_WORDS = rf"(?:{_WORD}(?: (?:{_NAME}){{1,64}}){{0,3}}(?={_SLASH}(?:{_NAME}))|{_WORD})"
 _BELOW = rf"(?P<below>(?:{_SLASH}{_WORDS})*)"
 _BACKSLASH = r"(?:\\{1,8}|/|%(?:25){0,3}5[Cc])"
 # Between the words of a name.
