@@ -107,7 +107,7 @@ def test_a_session_file_is_recognised_by_its_content(home: Path, tmp_path: Path)
 
 
 @pytest.mark.parametrize("sessions", [1, 12])
-def test_what_is_exported_is_imported_however_well_it_is_packed(sessions: int, home: Path, tmp_path: Path) -> None:
+def test_an_export_is_imported_however_well_it_is_packed(sessions: int, home: Path, tmp_path: Path) -> None:
     size = 96 << 20
     file = tmp_path / "x.tar.zst"
     with file.open("wb") as written:

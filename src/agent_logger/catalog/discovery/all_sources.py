@@ -49,8 +49,8 @@ def _own_sources(home: Path, remembered: StampCache) -> Iterator[Source]:
     yield from archived
     imported = list(_imported_sources(home, remembered))
     if typed := [source for source in of_agents if source.prompts_only]:
-        kept = ((source.agent, source.name) for source in (*archived, *imported))
-        excluded = remembered.passed_over.union(kept)
+        others = ((source.agent, source.name) for source in (*archived, *imported))
+        excluded = remembered.passed_over.union(others)
         yield from (source for source in typed if (source.agent, source.name) not in excluded)
     yield from imported
 
