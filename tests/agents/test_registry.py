@@ -43,6 +43,13 @@ def test_subagent_files_are_not_main_files() -> None:
     assert recognise("chats/p/session-1.jsonl", sub) is None
 
 
+def test_a_database_with_the_tables_of_a_fork_is_the_forks() -> None:
+    tables = b"".join(b"CREATE TABLE `%b` (id text);" % name for name in (b"session", b"message", b"part"))
+    database = b"SQLite format 3\0" + tables
+    assert recognise("/x/some.dat", database) is agent_called("opencode")
+    assert recognise("/x/some.dat", database + b"CREATE TABLE `kilo_board` (id text);") is agent_called("kilo")
+
+
 def test_a_truncated_first_line_is_enough_to_recognise_a_file() -> None:
     [main, sub, *_] = sorted(DATA.glob("codex/0.166.0/app_server/**/rollout-*.jsonl"))
     assert recognise(main.name, main.read_bytes()[:900])

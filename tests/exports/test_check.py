@@ -68,3 +68,20 @@ def test_a_key_is_found_once_at_any_place(place: int) -> None:
 
     hits = [hit for hit in check(chunks()) if hit.rule == "anthropic"]
     assert [(hit.line, hit.count) for hit in hits] == [(2, 1)]
+
+
+def test_a_masked_text_has_no_hits_wherever_it_is_cut() -> None:
+    mask = SessionMask(frozenset(KINDS), Pseudonyms(bytes(32)), Machine(("/work/shop",), ("Ann Lee",)))
+    line = mask.text("Ann Lee reads /home/bob/shop/plan.md, /work/shop/x and ann@corp.example.org; ").encode()
+    for size in (1 << 20, 70_001, 4096):
+        text = line * ((5 << 20) // len(line))
+        chunks = (text[at : at + size] for at in range(0, len(text), size))
+        assert list(check(chunks, masks=[mask])) == []
+
+
+@pytest.mark.parametrize("at", [0, *range((1 << 20) - 60, (1 << 20) + 5, 5), (2 << 20) - 70_000, (3 << 20) - 20])
+def test_a_text_that_is_not_masked_is_a_hit_wherever_it_is_cut(at: int) -> None:
+    mask = SessionMask(frozenset({"paths"}), Pseudonyms(bytes(32)), Machine())
+    text = b"word " * (at // 5) + b"/home/bob/shop " + b"word " * (((3 << 20) - at) // 5)
+    chunks = (text[start : start + (1 << 20)] for start in range(0, len(text), 1 << 20))
+    assert {hit.rule for hit in check(chunks, masks=[mask])} == {"mask"}

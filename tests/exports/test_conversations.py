@@ -1,6 +1,7 @@
 """Conversations for programs: chat messages and ATIF, over recorded sessions of every agent and over hostile ones."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ DATA = Path(__file__).parents[1] / "data"
 HOMES = sorted(DATA.glob("*/*/*/home"))
 SUB_AGENTS = next(DATA.glob("claude-cli/2.1.325/subagents/home/.claude/projects/*/*.jsonl"))
 KEY = "sk-ant-api03-" + "Qz7" * 20
+
+FUNCTION_NAME = r"[A-Za-z0-9_-]{1,64}"  # all that OpenAI's API takes
 
 Json = dict[str, Any]
 
@@ -71,10 +74,13 @@ def check_messages(text: str) -> list[Json]:
                 continue
             assert open_calls == [], "the API takes an answer for each call, before anything else"
             for call in message.get("tool_calls", []):
-                json.loads(call["function"]["arguments"]) if call["function"]["arguments"][:1] == "{" else None
+                assert isinstance(json.loads(call["function"]["arguments"]), dict)
+                assert re.fullmatch(FUNCTION_NAME, call["function"]["name"])
+                assert call["id"] and call["id"] not in open_calls
                 open_calls.append(call["id"])
         assert open_calls == []
         assert any(message["role"] == "assistant" for message in line["messages"])
+        assert all(re.fullmatch(FUNCTION_NAME, tool["function"]["name"]) for tool in line.get("tools", []))
     return lines
 
 

@@ -9,13 +9,17 @@ from typing import Any
 
 import pytest
 
+from agent_logger.agents.registry import AGENTS
+from tests.agents.foreign import DATA
+from tests.catalog.test_all_agents import Recording, recordings
 from tests.clients import find_harbor
 from tests.commands import run_command
 
 pytestmark = [pytest.mark.long, pytest.mark.needs("harbor")]
 
-DATA = Path(__file__).parents[1] / "data"
-HOMES = sorted(DATA.glob("*/*/*/home"))
+CLAUDE_CODE = next(agent for agent in AGENTS if agent.name == "claude-code")
+BY_SDK = [Recording(CLAUDE_CODE, home.parent) for home in sorted(DATA.glob("claude-agent-sdk/*/*/home"))]
+RECORDINGS = [*recordings(), *BY_SDK]
 CHECK = Path(__file__).parent / "harbor_check.py"
 
 # Recordings on which the converters differ, with the reason.
@@ -34,9 +38,11 @@ DIFFER = {
 }
 
 
-def exported(home: Path, folder: Path) -> list[Path]:
-    shutil.copytree(home, folder / "home")
-    environment = {"PATH": os.environ["PATH"], "HOME": str(folder / "home")}
+def exported(recording: Recording, folder: Path) -> list[Path]:
+    home = folder / "home"
+    recording.copy(home)
+    own = {"HOME": str(home), "AGENT_LOGGER_AGENT_FOLDERS": f"{home},{home / 'project'}"}
+    environment = {"PATH": os.environ["PATH"], **own}
     done = run_command(["export", "--to", "atif", "--yes", "-o", f"{folder}/out/"], environment, folder=folder)
     assert done.returncode == 0, done.stderr
     return sorted((folder / "out").glob("*.atif.json"))
@@ -51,15 +57,18 @@ def harbor(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def test_the_validator_takes_every_recorded_session(tmp_path: Path) -> None:
-    files = [file for number, home in enumerate(HOMES) for file in exported(home, tmp_path / str(number))]
+    files = [file for number, each in enumerate(RECORDINGS) for file in exported(each, tmp_path / str(number))]
     results = harbor([{"ours": str(file), "converter": None, "folder": None} for file in files])
     assert len(results) == len(files) > 100
     wrong = {file.name: result["errors"] for file, result in zip(files, results, strict=True) if result["errors"]}
     assert wrong == {}
+    assert {json.loads(file.read_text())["agent"]["name"] for file in files} == {each.agent.name for each in RECORDINGS}
 
 
 def test_the_validator_refuses_a_wrong_trajectory(tmp_path: Path) -> None:
-    (file,) = exported(DATA / "claude-cli/2.1.325/subagents/home", tmp_path / "one")
+    (file,) = exported(
+        next(each for each in RECORDINGS if each.name == "claude-cli/2.1.325/subagents"), tmp_path / "one"
+    )
     wrong = json.loads(file.read_text())
     wrong["steps"][0]["step_id"] = 7
     file.write_text(json.dumps(wrong))
@@ -67,10 +76,10 @@ def test_the_validator_refuses_a_wrong_trajectory(tmp_path: Path) -> None:
     assert result["errors"]
 
 
-def items_of(home: Path, folder: Path) -> list[dict[str, Any]]:
+def items_of(recording: Recording, folder: Path) -> list[dict[str, Any]]:
     """The sessions of a home, each with a folder of its own files."""
     items = []
-    files = {file.name.removesuffix(".atif.json"): file for file in exported(home, folder)}
+    files = {file.name.removesuffix(".atif.json"): file for file in exported(recording, folder)}
     for kind, pattern in (("claude", ".claude/projects/*/*.jsonl"), ("codex", ".codex/sessions/*/*/*/*.jsonl")):
         for path in (folder / "home").glob(pattern):
             session = path.stem if kind == "claude" else path.stem[-36:]
@@ -85,10 +94,10 @@ def items_of(home: Path, folder: Path) -> list[dict[str, Any]]:
 
 
 def test_converters_of_harbor_agree_in_steps_tools_and_tokens(tmp_path: Path) -> None:
-    homes = [home for home in HOMES if home.parts[-4] in ("claude-cli", "claude-agent-sdk", "codex")]
-    by_home = {"/".join(home.parts[-4:-1]): items_of(home, tmp_path / str(at)) for at, home in enumerate(homes)}
-    names = [name for name, items in by_home.items() for _ in items]
-    results = harbor([item for items in by_home.values() for item in items])
+    chosen = [each for each in RECORDINGS if each.agent.name in ("claude-code", "codex")]
+    by_name = {each.name: items_of(each, tmp_path / str(at)) for at, each in enumerate(chosen)}
+    names = [name for name, items in by_name.items() for _ in items]
+    results = harbor([item for items in by_name.values() for item in items])
     pairs = list(zip(names, results, strict=True))
     differing = {name: result for name, result in pairs if result["theirs"] and result["theirs"] != result["ours"]}
     assert {name: result for name, result in differing.items() if name not in DIFFER} == {}

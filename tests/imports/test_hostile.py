@@ -162,6 +162,32 @@ def test_a_bomb_is_refused(data: bytes, reason: str, local: Path, tmp_path: Path
 # ---------------------------------------------------------------- what is in the layout, and lies
 
 
+LONGEST = 255  # bytes that a file system takes for a name
+
+
+@pytest.mark.parametrize("length", range(LONGEST - 10, LONGEST + 1))
+@pytest.mark.parametrize("suffix", [".jsonl", ".p2.jsonl", ".jsonl.live", ".bodies/x"])
+def test_a_log_with_a_long_name_breaks_nothing(suffix: str, length: int, local: Path, tmp_path: Path) -> None:
+    end, slash, inside = suffix.partition("/")
+    name = end.rjust(length, "a") + slash + inside
+    extension = f" path={LOGS}/{name}\n"
+    record = f"{len(extension) + 3}{extension}".encode()
+    long = [entry("x", record, type=b"x"), entry("x", PART % (b"a", b"b", ID.encode()))]
+    run_import(local / ".agent-logger", write(tmp_path / "x.tar.zst", pack(tar(whole(*long)))))
+    with Catalog.open() as catalog:
+        summaries = catalog.sessions()
+        read = [catalog.read(summary.id) for summary in summaries]
+    assert ID in [session.id for session in read if session]
+
+
+def test_a_path_that_is_too_long_is_the_fault_of_the_bundle(local: Path, tmp_path: Path) -> None:
+    extension = f" path={'/'.join([LOGS, *['a' * 250] * 20])}\n"
+    record = f"{len(extension) + 4}{extension}".encode()
+    data = pack(tar(whole(entry("x", record, type=b"x"), entry("x", b"x"))))
+    with pytest.raises(SourceError, match=r"refused.*: a path is longer than this system takes"):
+        run_import(local / ".agent-logger", write(tmp_path / "x.tar.zst", data))
+
+
 OTHER = "0f000000-1111-4111-8111-111111111111"
 PART = b'{"type":"session_start","v":1,"log":"%b","part":"%b","machine":"m","mac":"v1:0","session":"%b"}\n'
 LIES = {
@@ -173,6 +199,7 @@ LIES = {
         line(1, OTHER, usage={"input_tokens": 9_000_000, "output_tokens": 1}),
     ),
     "a copy that claims to be older": (OTHER, line(1, OTHER).replace(b"2026-11-15", b"2020-01-01")),
+    "the session of this machine, with damaged lines": (ID, line(1) + b"{\n" + line(2) + b"garbage\n"),
     "a session that claims to be this one's parent": (
         OTHER,
         line(1, OTHER).replace(b'"uuid"', b'"forkedFrom": {"sessionId": "%b"}, "uuid"' % ID.encode()),

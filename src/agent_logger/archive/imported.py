@@ -40,6 +40,8 @@ class BundledSession(msgspec.Struct, frozen=True, kw_only=True):
     machine: str | None = None
     # The names of its own logs: those of its calls may not name it.
     logs: tuple[str, ...] = ()
+    # Titles that files of other sessions give it, by the line that each ends at.
+    titles: dict[str, str] = {}
     agent_logger: str  # the version that wrote it
 
 
@@ -72,11 +74,12 @@ def units(home: Path) -> Iterator[ImportedUnit]:
         yield from (ImportedUnit(name, root / name / unit) for unit in _folders_in(root / name))
 
 
-def head_of(log: Path) -> BundledSession | None:
-    """Return what the bundle says of the session that a log of an import is of."""
+def head_of(file: Path) -> BundledSession | None:
+    """Return what the bundle says of the session that a file of an import is of."""
+    unit = next((above for above in file.parents if os.path.isfile(above / HEAD)), None)
     try:
-        return msgspec.json.decode(read_small_file(log.parents[2] / HEAD, MOST_HEAD_BYTES), type=BundledSession)
-    except (ValueError, RecursionError, IndexError):
+        return msgspec.json.decode(read_small_file(unit / HEAD, MOST_HEAD_BYTES), type=BundledSession) if unit else None
+    except (ValueError, RecursionError):
         return None
 
 

@@ -94,12 +94,13 @@ def _agent_files(source: Source) -> Iterator[WitnessFile]:
         return
     main = Path(source.path)
     root = root_of(agent.location, main)
+    name = main.name if is_portable(main.name) else _folder_name(Path(main.name))
     if root is None:
-        root, to = main.parent, (FILES, agent.name, main.name)
+        root, to = main.parent, (FILES, agent.name, name)
     else:
         to = (AGENTS, agent.name, _folder_name(root))
     for path in _paths(agent, source, root):
-        parts = path.relative_to(root).parts
+        parts = (*path.relative_to(root).parts[:-1], name) if path == main else path.relative_to(root).parts
         if all(map(is_portable, parts)):
             yield _file((*to, *parts), path)
 
@@ -125,10 +126,10 @@ def _paths(agent: Agent, source: Source, root: Path) -> list[Path]:
     paths = [] if source.main_missing else [main]
     opened = agent.open_session(source)
     paths += map(Path, source.others or ())
-    paths += (main.parent / file.name for file in opened.others if (main.parent / file.name).is_file())
+    paths += (main.parent / file.name for file in opened.others if os.path.isfile(main.parent / file.name))
     for pattern in beside(agent.location.beside if agent.location else (), main.relative_to(root).parts):
         paths += matching(root, pattern, sealed=True)
-    clean = (Path(os.path.normpath(str(path).removesuffix(SEALED))) for path in paths)
+    clean = (path if path == main else Path(os.path.normpath(str(path).removesuffix(SEALED))) for path in paths)
     return [path for path in dict.fromkeys(clean) if path.is_relative_to(root) and foreign.existing(path)]
 
 

@@ -365,6 +365,10 @@ class Catalog:
         """Return the session with exactly this id as each witness has it, not opened."""
         return self._query(partial(source_queries.sources_of, session=session_id))
 
+    def titles_beside(self, session_id: str) -> dict[str, str]:
+        """Return titles in files beside those of the session, which may be its own, by the line that each ends at."""
+        return self._query(partial(source_queries.summaries_beside, session=session_id))
+
     def forks(self, session_id: str) -> list[str]:
         """Return the sessions that were forked from this one, the one that began first at the beginning."""
         parents = self._query(queries.parents)

@@ -44,10 +44,10 @@ def sources_to_count(database: sqlite3.Connection, sessions: Iterable[str] | Non
 
 def damaged_files(database: sqlite3.Connection, sessions: Iterable[str]) -> dict[str, dict[Path, int]]:
     """Return how many damaged lines are in which file, for each session that has any."""
-    query = """
+    query = f"""
         SELECT session, damage_counts.path, damage_counts.damaged_lines
         FROM damage_counts JOIN sources ON sources.id = source
-        WHERE damage_counts.damaged_lines > 0 AND session IN (SELECT value FROM json_each(?))
+        WHERE damage_counts.damaged_lines > 0 AND session IN (SELECT value FROM json_each(?)) AND {COUNTING}
         ORDER BY session, damage_counts.path
     """
     damaged: dict[str, dict[Path, int]] = {}

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from agent_logger.exports.base import ExportContext, ExportedSession, ExportPiece
-from agent_logger.exports.request_context import RequestContext, function_definitions, request_context
+from agent_logger.exports.request_context import RequestContext, arguments_of, function_definitions, request_context
 from agent_logger.home.layout import safe_name
 from agent_logger.model.redaction.redactor import hidden
 from agent_logger.model.session import MAIN, SIDE, Cost, Exchange, Session, SubAgent, Turn, Usage
@@ -136,7 +136,7 @@ class _Trajectories:
                 {
                     "tool_call_id": hidden(name),
                     "function_name": hidden(block.name or UNKNOWN),
-                    "arguments": _arguments(block.input),
+                    "arguments": arguments_of(hidden_value(block.input)),
                 }
                 for name, block in zip(names, uses, strict=True)
             ]
@@ -213,13 +213,6 @@ def _timestamp(at: datetime | None) -> Json:
 
 def _joined(texts: Iterable[str]) -> str:
     return "\n\n".join(hidden(text) for text in texts if text)
-
-
-def _arguments(value: Any) -> Json:
-    arguments = hidden_value(value)
-    if isinstance(arguments, dict):
-        return arguments
-    return {} if arguments is None else {"input": arguments}
 
 
 def _metrics(turn: Turn) -> Json:

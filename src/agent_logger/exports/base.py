@@ -4,7 +4,7 @@ A piece is a stretch of the output, with its place in the session: what was remo
 is reported by that place.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -34,6 +34,8 @@ class ExportedSession:
     wire_logs: Callable[[], "Sequence[PartFile]"] = field(default=tuple)
     # Where each witness has the session.
     sources: Callable[[], "Sequence[Source]"] = field(default=tuple)
+    # Titles in files of other sessions, by the line that each ends at: of this session or others.
+    titles: Callable[[], "Mapping[str, str]"] = field(default=dict)
     # The session that continues this one in another file, if there is exactly one.
     continued_in: Callable[[], str | None] = lambda: None
     agent: str | None = None

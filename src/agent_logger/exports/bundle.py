@@ -5,7 +5,7 @@ every file. Bundles are joined by writing one after the other.
 """
 
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import IO
 
 import msgspec
@@ -27,6 +27,7 @@ BLOCK_BYTES = 4 << 20  # of a text that is no lines of JSON, searched at once
 PRIVATE_KEY_BYTES = 1 << 16  # that a key of several lines may have
 IN_MEMORY_BYTES = 1 << 20
 PIECE_BYTES = 1 << 20
+MOST_TITLES = 20
 
 
 def pieces(session: ExportedSession, context: ExportContext) -> Iterator[ExportPiece]:
@@ -45,6 +46,7 @@ def pieces(session: ExportedSession, context: ExportContext) -> Iterator[ExportP
             agent=session.agent,
             machine=host_name(),
             logs=tuple(sorted(logs)),
+            titles=_titles_of(files, session.titles()),
             agent_logger=__version__,
         )
     )
@@ -58,6 +60,15 @@ def files_of(sources: Iterable[Source]) -> Sequence[WitnessFile]:
     """Return the files of all witnesses, each once, sorted by place."""
     files = {file.parts: file for source in sources for file in witness_files(source)}
     return [files[parts] for parts in sorted(files)]
+
+
+def _titles_of(files: Iterable[WitnessFile], titles: Mapping[str, str]) -> dict[str, str]:
+    """Return the titles of lines that these files have."""
+    own: set[str] = set()
+    for file in files if titles else ():
+        for portion in _whole_lines(file.chunks()) if file.is_of_lines else ():
+            own |= {line for line in titles.keys() - own if line.encode("utf-8", "replace") in portion}
+    return {hidden(line): hidden(titles[line]) for line in sorted(own)[:MOST_TITLES]}
 
 
 def _member(unit: str, file: WitnessFile) -> Iterator[ExportPiece]:

@@ -21,6 +21,7 @@ from agent_logger.model.redaction.redactor import Redactor
 
 BLOCK_BYTES = 1 << 20
 OVERLAP_BYTES = 1 << 16  # the longest private key
+MOST_CUT = 1 << 14  # bytes of a word that a stretch may cut
 MOST_HITS = 200
 LEAST_BITS = 2.5  # of entropy for each character of an assigned value: below that it is a word or a filler
 
@@ -33,6 +34,7 @@ _ASSIGNMENT = re.compile(
     rb"(?P<value>[A-Za-z0-9+/_.~!@#%%^*-]{8,200})(?=[\"'\\\s,;&)}\]]|$)" % _NAMES
 )
 _BASE64 = re.compile(rb"[A-Za-z0-9+/]{40,}={0,2}|[A-Za-z0-9_-]{40,}={0,2}")
+_BREAK = re.compile(rb"[\s\"]")
 _ESCAPE = re.compile(rb'\\u00([0-7][0-9A-Fa-f])|\\(["\\/])')
 MOST_BASE64 = 1 << 16  # characters that are decoded of each run
 
@@ -43,6 +45,14 @@ class OutputWindow(NamedTuple):
     data: bytes
     start: int
     line: int  # the number of its first line
+    is_last: bool = False
+
+    def words(self) -> str:
+        """Return the text without words that may be cut at its beginning and its end; the next stretches have them."""
+        start = next((match.end() for match in _BREAK.finditer(self.data, 0, MOST_CUT)), 0) if self.start else 0
+        ends = [match.start() for match in _BREAK.finditer(self.data, max(0, len(self.data) - MOST_CUT))]
+        end = len(self.data) if self.is_last or not ends else ends[-1]
+        return self.data[start:end].decode("utf-8", "replace")
 
 
 def check(chunks: Iterable[bytes], file: str | None = None, masks: Iterable[SessionMask] = ()) -> Iterator[CheckHit]:
@@ -68,16 +78,17 @@ def windows(chunks: Iterable[bytes]) -> Iterator[OutputWindow]:
             line += held[:cut].count(b"\n")
             held, fresh = held[cut:], OVERLAP_BYTES
     if len(held) > fresh or not fresh:
-        yield OutputWindow(held, fresh, line)
+        yield OutputWindow(held, fresh, line, is_last=True)
 
 
 def _hits(window: OutputWindow, masks: Iterable[SessionMask]) -> Iterator[tuple[str, int]]:
-    for rule, at, end in _all_hits(window.data, masks):
+    for rule, at, end in _all_hits(window, masks):
         if end > window.start:
             yield rule, at
 
 
-def _all_hits(data: bytes, masks: Iterable[SessionMask]) -> Iterator[tuple[str, int, int]]:
+def _all_hits(window: OutputWindow, masks: Iterable[SessionMask]) -> Iterator[tuple[str, int, int]]:
+    data = window.data
     yield from _keys(data)
     plain = _ESCAPE.sub(lambda match: bytes([int(match[1], 16)]) if match[1] else match[2], data)
     for form in (plain, html.unescape(data.decode("latin-1")).encode("latin-1", "replace"), unquote_to_bytes(data)):
@@ -86,7 +97,7 @@ def _all_hits(data: bytes, masks: Iterable[SessionMask]) -> Iterator[tuple[str, 
             yield from ((rule, min(at, len(data)), len(data) + 1) for rule, at, _ in _keys(form))
     yield from _assignments(data)
     yield from _in_base64(data)
-    text = data.decode("utf-8", "replace")
+    text = window.words() if masks else ""
     yield from (("mask", 0, len(data) + 1) for mask in masks if mask.finds_left(text))
 
 

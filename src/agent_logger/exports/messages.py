@@ -9,7 +9,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from agent_logger.exports.base import ExportContext, ExportedSession, ExportPiece
-from agent_logger.exports.request_context import RequestContext, function_definitions, request_context
+from agent_logger.exports.request_context import (
+    RequestContext,
+    arguments_of,
+    function_definitions,
+    function_name,
+    request_context,
+)
 from agent_logger.model.redaction.redactor import hidden
 from agent_logger.model.session import MAIN, SIDE, Block, Session, SubAgent, Turn
 from agent_logger.views.hide import hidden_value
@@ -45,7 +51,8 @@ def _line(
     for place, message in _chained(held, messages):
         yield ExportPiece(place, (opening + _encoded(message)).encode("utf-8", "replace"))
         opening = ", "
-    tail: dict[str, Any] = {"tools": function_definitions(given.tools)} if given and given.tools else {}
+    tools = {function_name(name): definition for name, definition in given.tools.items()} if given else {}
+    tail: dict[str, Any] = {"tools": function_definitions(tools)} if tools else {}
     facts = {"session": session.id, "agent": session.agent, "thread": thread, "models": _models(session, thread)}
     rest = _encoded(hidden_value({**tail, "metadata": facts}))
     yield ExportPiece("tools", f"], {rest[1:]}\n".encode("utf-8", "replace"))
@@ -114,6 +121,6 @@ def _turn(turn: Turn) -> Iterator[Message]:
 
 
 def _call(name: str, block: Block) -> Message:
-    arguments = hidden_value(block.input)
-    text = arguments if isinstance(arguments, str) else _encoded({} if arguments is None else arguments)
-    return {"id": name, "type": "function", "function": {"name": hidden(block.name or "unknown"), "arguments": text}}
+    arguments = _encoded(arguments_of(hidden_value(block.input)))
+    function = {"name": function_name(hidden(block.name or "")), "arguments": arguments}
+    return {"id": name, "type": "function", "function": function}

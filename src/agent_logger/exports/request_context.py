@@ -1,5 +1,10 @@
-"""The system prompt and the tools that a model was given, where the proxy recorded the calls of a session."""
+"""The system prompt and the tools that a model was given, where the proxy recorded the calls of a session.
 
+Tools, and the calls of them, are functions of OpenAI's chat API here, whichever API they were sent to.
+"""
+
+import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -16,6 +21,8 @@ from agent_logger.model.session import MAIN
 from agent_logger.views.hide import hidden_value
 
 MAIN_KINDS = (None, "main")
+MOST_NAME = 64  # characters of a function's name
+_ODD = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class RequestContext(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,8 +66,32 @@ def _contexts(log: PartFile) -> Iterator[RequestContext]:
         yield RequestContext(system=view.system, tools=view.tools)
 
 
+# ---------------------------------------------------------------- functions
+
+
+def function_name(name: str | None) -> str:
+    """Return a name that the API takes."""
+    return _ODD.sub("_", name or "unknown")[:MOST_NAME]
+
+
+def arguments_of(value: Any) -> dict[str, Any]:
+    """Return the input of a tool as an object. A tool may take a text, such as a patch."""
+    if isinstance(value, str):
+        value = _object_in(value) or value
+    if isinstance(value, dict):
+        return value
+    return {} if value is None else {"input": value}
+
+
+def _object_in(text: str) -> dict[str, Any] | None:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
 def function_definitions(tools: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return tools as the functions of OpenAI's chat API, whichever API they were sent to."""
     return [_function(name, definition) for name, definition in tools.items()]
 
 

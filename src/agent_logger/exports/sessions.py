@@ -29,6 +29,7 @@ def _in_catalog(catalog: Catalog, summary: SessionSummary, stamp: str, size: int
         read=partial(_read, catalog, summary.id),
         wire_logs=partial(_wire_logs, sources),
         sources=sources,
+        titles=partial(catalog.titles_beside, summary.id),
         continued_in=partial(_continued_in, catalog, summary),
         agent=summary.agent,
         project=summary.project,

@@ -50,14 +50,14 @@ class PartFile(NamedTuple):
     def newest(self) -> "PartFile":
         """The last part that exists, from this one on: found without listing the whole folder."""
         part = self
-        while part.next().path.exists() or part.next().is_sealed():
+        while os.path.exists(part.next().path) or part.next().is_sealed():
             part = part.next()
         return part
 
     def is_sealed(self) -> bool:
         """Whether the sealed file exists. It appears only when it is whole, so it counts even while the plain one is
-        there. What is not a file is somebody else's."""
-        return self.sealed_path.is_file()
+        there. What is not a file is somebody else's. The name may be too long for a file that is sealed."""
+        return os.path.isfile(self.sealed_path)
 
     def existing_path(self) -> Path:
         return self.sealed_path if self.is_sealed() else self.path

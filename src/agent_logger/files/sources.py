@@ -12,14 +12,23 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from agent_logger.files import foreign
 from agent_logger.files.foreign import SEALED
 from agent_logger.files.stored_text import hashed, storable
 
 FIRST_BYTES = 1 << 16  # of a file, enough to see whose it is
+_DATABASE = b"SQLite format 3\0"
 # Begins the stamp of a session that only the agent's history of prompts mentions.
 PROMPTS_ONLY = "prompts only;"
 NO_MAIN_FILE = "no main file;"  # begins the stamp of a session of which only the files of sub-agents are left
 UNATTRIBUTED = "unattributed"  # a log of calls that belong to no session; some of them are paid for
+
+
+def first_bytes(path: Path) -> bytes:
+    """Return the beginning of a file, enough to see whose it is: of a database more, which may name its tables
+    anywhere."""
+    first = next(foreign.chunks(path), b"")
+    return first if first.startswith(_DATABASE) else first[:FIRST_BYTES]
 
 
 class Source(NamedTuple):

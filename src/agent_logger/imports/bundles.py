@@ -5,6 +5,7 @@ A bundle has regular files only, in the layout of `archive/imported`, at most `M
 are equal, also where the file system ignores case.
 """
 
+import errno
 import hashlib
 import os
 import time
@@ -74,6 +75,11 @@ def unpack(path: Path, to: Path, advance: Advance) -> tuple[list[BundledSession]
             raise SourceError(f"{path}: refused, nothing was imported: two files have one name") from error
         except NotADirectoryError as error:
             raise SourceError(f"{path}: refused, nothing was imported: a file has the name of a folder") from error
+        except OSError as error:
+            if error.errno != errno.ENAMETOOLONG:
+                raise
+            what = "a path is longer than this system takes"
+            raise SourceError(f"{path}: refused, nothing was imported: {what}") from error
         if not reading.heads:
             raise SourceError(f"{path}: a bundle without a session")
         return list(reading.heads.values()), counted.digest()

@@ -32,7 +32,8 @@ from agent_logger.model.plurals import pluralize
 
 UNIT = "home"  # of an import that is no bundle
 MOST_STEM = 40  # characters of a file's name that are in the name of its import
-MAKING_SECONDS = 86_400.0  # after which no process is making that import any more
+MAKING_SECONDS = 86_400.0  # after which no process is making that import any more, where there are no locks
+_MAKING, _OLDER = ".making-", "-older"
 _ODD = re.compile(r"[^A-Za-z0-9_-]+")
 
 Kind = Literal["bundle", "file", "home"]
@@ -82,12 +83,11 @@ def run_import(home: Path, path: Path, advance: Advance = lambda _bytes: None) -
     path = (home_at(path) or path).absolute()
     with _new_folder(home) as folder:
         contents = _written(home, path, folder, advance)
-        name = f"{_stem(path)}-{(_digest_of_path(path) if contents.kind == 'home' else contents.digest)[:8]}"
-        before = origin_of(home, name)
+        name, before = _name_of(home, path, contents)
         origin = ImportOrigin(
             name=name,
             kind=contents.kind,
-            path=str(path),
+            path=_printed(path),
             machine=contents.machine,
             at=CLOCK.now(),
             digest=contents.digest,
@@ -95,10 +95,10 @@ def run_import(home: Path, path: Path, advance: Advance = lambda _bytes: None) -
         files, size = _counts(folder)
         is_there = before is not None and before.digest == contents.digest
         if not is_there:
-            platform.replace_file(folder / ORIGIN, msgspec.json.encode(origin), synced=True)
+            platform.replace_file(folder / ORIGIN, msgspec.json.encode(origin))
             _put_in_place(folder, imports_path(home) / name)
         return ImportResult(
-            path=str(path),
+            path=_printed(path),
             import_name=name,
             state="there" if is_there else "replaced" if before else "new",
             kind=contents.kind,
@@ -106,6 +106,18 @@ def run_import(home: Path, path: Path, advance: Advance = lambda _bytes: None) -
             files=files,
             bytes=size,
         )
+
+
+def _name_of(home: Path, path: Path, contents: _Contents) -> tuple[str, ImportOrigin | None]:
+    """Return the name of an import, and the import that it replaces or repeats. Only that of a home is ever
+    replaced."""
+    digest = _digest_of_path(path) if contents.kind == "home" else contents.digest
+    name = f"{_stem(path)}-{digest[:8]}"
+    before = origin_of(home, name)
+    if before is None or before.digest == contents.digest or before.kind == contents.kind == "home":
+        return name, before
+    name = f"{_stem(path)}-{digest}"
+    return name, origin_of(home, name)
 
 
 def _written(home: Path, path: Path, folder: Path, advance: Advance) -> _Contents:
@@ -193,6 +205,10 @@ def _stem(path: Path) -> str:
     return _ODD.sub("-", name.partition(".")[0] or name)[:MOST_STEM].strip("-_") or "import"
 
 
+def _printed(path: Path) -> str:
+    return os.fsencode(path).decode("utf-8", "replace")
+
+
 def _digest_of_path(path: Path) -> str:
     return hashlib.sha256(os.fsencode(path.resolve())).hexdigest()
 
@@ -207,13 +223,17 @@ def _counts(folder: Path) -> tuple[int, int]:
 
 @contextmanager
 def _new_folder(home: Path) -> Iterator[Path]:
-    """Yield a folder that becomes an import when it is renamed; else it is deleted."""
+    """Yield a folder that becomes an import when it is renamed; else it is deleted. It is locked meanwhile."""
     root = imports_path(home)
-    folder = root / f".making-{os.getpid()}-{os.urandom(4).hex()}"
+    folder = root / f"{_MAKING}{os.getpid()}-{os.urandom(4).hex()}"
     try:
-        platform.make_folder(folder)
-        _sweep(root)
-        yield folder
+        platform.make_folder(root)
+        with platform.exclusive_in(root):
+            platform.make_folder(folder)
+            held = platform.Held(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), folder)
+            _sweep(root, has_locks=_locked(held))
+        with held:
+            yield folder
     except OSError as error:
         raise StoreError(f"cannot import into {root}: {error.strerror}") from error
     finally:
@@ -221,18 +241,48 @@ def _new_folder(home: Path) -> Iterator[Path]:
 
 
 def _put_in_place(folder: Path, to: Path) -> None:
-    """Give a complete import its name; an earlier one of that name is deleted."""
-    older = to.with_name(f"{folder.name}-older")
-    with suppress(FileNotFoundError):
-        os.rename(to, older)
-    os.rename(folder, to)
+    """Give a complete import its name, when all of it is on the device; an earlier one of that name is deleted."""
+    _sync(folder)
+    older = to.with_name(f"{folder.name}{_OLDER}")
+    with platform.exclusive_in(to.parent):
+        with suppress(FileNotFoundError):
+            os.rename(to, older)
+        os.rename(folder, to)
+        (older / ORIGIN).unlink(missing_ok=True)  # nobody brings it back
     platform.sync_folder(to.parent)
     shutil.rmtree(older, ignore_errors=True)
 
 
-def _sweep(root: Path) -> None:
-    """Remove what killed imports left."""
+def _sync(folder: Path) -> None:
+    for inside, _, names in os.walk(folder):
+        for name in names:
+            with platform.open_file(Path(inside, name)) as file:
+                platform.sync(file.fd)
+        platform.sync_folder(Path(inside))
+
+
+def _sweep(root: Path, *, has_locks: bool) -> None:
+    """Remove what killed imports left. An import that was to be replaced is brought back, if the new one did not get
+    its name."""
+    for older in root.glob(f"{_MAKING}*{_OLDER}"):
+        with suppress(OSError, ValueError):
+            origin = msgspec.json.decode((older / ORIGIN).read_bytes(), type=ImportOrigin)
+            if not (root / origin.name).exists():
+                os.rename(older, root / origin.name)
     for path in root.glob(".*"):
         with suppress(OSError):
-            if time.time() - path.lstat().st_mtime > MAKING_SECONDS:
+            can_tell = has_locks and path.name.startswith(_MAKING)
+            if not platform.is_locked(path) if can_tell else _is_old(path):
                 shutil.rmtree(path, ignore_errors=True)
+
+
+def _locked(held: platform.Held) -> bool:
+    """Lock the folder of an import, where there are locks: then it belongs to this process."""
+    try:
+        return platform.lock(held)
+    except platform.NoLocksError:
+        return False
+
+
+def _is_old(path: Path) -> bool:
+    return time.time() - path.lstat().st_mtime > MAKING_SECONDS

@@ -9,7 +9,7 @@ from agent_logger.agents.registry import recognise
 from agent_logger.errors import SourceError
 from agent_logger.files import foreign
 from agent_logger.files.parts import LoneFile, PartFile, part_of
-from agent_logger.files.sources import FIRST_BYTES, source_at
+from agent_logger.files.sources import first_bytes, source_at
 from agent_logger.journal.ownership import kind_of
 from agent_logger.logs import exchange_log
 from agent_logger.logs.branches import read_branch
@@ -116,7 +116,7 @@ def _read_foreign(path: Path) -> Session:
     path = path.with_name(path.name.removesuffix(foreign.SEALED))
     if foreign.existing(path) is None:
         raise SourceError(f"{path}: no such file")
-    agent = recognise(path.absolute().as_posix(), next(foreign.chunks(path), b"")[:FIRST_BYTES])
+    agent = recognise(path.absolute().as_posix(), first_bytes(path))
     if agent is None:
         raise SourceError(f"{path}: not a session that agent-logger can read (that of a sub-agent is in its session)")
     return agent.session_of(agent.open_session(source_at(agent.name, path)))

@@ -52,6 +52,7 @@ def begins_session(first: bytes) -> bool:
 
 
 _TABLES = (b"session", b"message", b"part")
+FORK_TABLE = b"kilo_board"  # which a fork of opencode has besides
 _SESSION_FILE = re.compile(rb'\{\s*"id"\s*:\s*"ses_')
 
 
@@ -64,7 +65,8 @@ def recognises(first: bytes) -> bool:
     """Whether the bytes begin a database with opencode's tables, or the file of a session."""
     if not begins_session(first):
         return False
-    return tables_in(first).issuperset(_TABLES) or bool(_SESSION_FILE.match(first))
+    tables = tables_in(first)
+    return (tables.issuperset(_TABLES) and FORK_TABLE not in tables) or bool(_SESSION_FILE.match(first))
 
 
 # ---------------------------------------------------------------- before there was a database

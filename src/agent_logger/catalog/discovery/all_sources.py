@@ -47,10 +47,12 @@ def _own_sources(home: Path, remembered: StampCache) -> Iterator[Source]:
     archived = list(_archived_sources(home, present, remembered))
     yield from whole
     yield from archived
+    imported = list(_imported_sources(home, remembered))
     if typed := [source for source in of_agents if source.prompts_only]:
-        excluded = remembered.passed_over.union((source.agent, source.name) for source in archived)
+        others = ((source.agent, source.name) for source in (*archived, *imported))
+        excluded = remembered.passed_over.union(others)
         yield from (source for source in typed if (source.agent, source.name) not in excluded)
-    yield from _imported_sources(home, remembered)
+    yield from imported
 
 
 def _imported_sources(home: Path, cache: StampCache) -> Iterator[Source]:

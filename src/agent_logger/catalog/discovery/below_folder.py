@@ -14,7 +14,7 @@ from agent_logger.agents.single_file import id_in
 from agent_logger.catalog.discovery.own_logs import logs_in
 from agent_logger.files import foreign
 from agent_logger.files.parts import log_named, part_of
-from agent_logger.files.sources import FIRST_BYTES, FileStamps, Source, StampCache, stat_of
+from agent_logger.files.sources import FileStamps, Source, StampCache, first_bytes, stat_of
 from agent_logger.logs.log_records import kind_of_log
 
 
@@ -39,7 +39,7 @@ def sessions_in_file(path: Path) -> Iterator[Source]:
 
 
 def _sessions_in(path: Path) -> Iterator[Source]:
-    agent = recognise(path.as_posix(), next(foreign.chunks(path), b"")[:FIRST_BYTES])
+    agent = recognise(path.as_posix(), first_bytes(path))
     stat = stat_of(str(foreign.existing(path)))
     if agent is None or agent.reader is None or stat is None:
         return

@@ -20,6 +20,7 @@ from agent_logger.agents.claude_code.transcript.subagents import agent_of
 from agent_logger.agents.deleted_sessions import session_in as session_typed_in
 from agent_logger.agents.registry import readable_agent
 from agent_logger.agents.source_files import SourceFiles
+from agent_logger.archive.imported import head_of
 from agent_logger.catalog.discovery.imported import in_its_bundle
 from agent_logger.catalog.discovery.sub_agents import below_its_starter
 from agent_logger.catalog.discovery.unidentified import own_name
@@ -107,26 +108,23 @@ def read_batch(source: Source, before: ResponseBatch | None = None) -> ResponseB
     """Read all that was billed, continuing from what was read before where that is possible. Raises what `session_of`
     does."""
     batch = _batch(source, before)
-    responses = _in_their_projects(list(map(countable, batch.responses)))
+    name = _nameable(batch.session)
+    responses = _in_session(list(map(countable, batch.responses)), name)
     try:
         data = encode_responses(responses)
     except UnicodeEncodeError:  # halves of characters
         responses = [_storable_response(response) for response in responses]
         data = encode_responses(responses)
-    name = _nameable(batch.session)
     totals = [_storable_total(total, name) for total in batch.totals]
     return batch._replace(session=name, responses=responses, data=data, totals=totals)
 
 
-def _in_their_projects(responses: list[ModelResponse]) -> list[ModelResponse]:
-    pairs = {(response.project, response.session) for response in responses}
-    places = {place: (project_of(place[0]) if place[0] else None, _nameable(place[1])) for place in pairs}
-    if all(old == place for old, place in places.items()):
+def _in_session(responses: list[ModelResponse], name: str) -> list[ModelResponse]:
+    """Return the responses with their projects, and all with this session, whatever a file says of single ones."""
+    places = {response.project: project_of(response.project) if response.project else None for response in responses}
+    if all(old == place for old, place in places.items()) and all(response.session == name for response in responses):
         return responses
-    replaced = ((response, *places[response.project, response.session]) for response in responses)
-    return [
-        msgspec.structs.replace(response, project=project, session=session) for response, project, session in replaced
-    ]
+    return [msgspec.structs.replace(response, project=places[response.project], session=name) for response in responses]
 
 
 def _nameable(name: str) -> str:
@@ -245,8 +243,13 @@ def _batch_of_file(source: Source, read: SessionResponses) -> ResponseBatch:
         read.responses,
         beginning=read.beginning,
         totals=totals,
-        summaries=read.summaries,
+        summaries={**_bundled_titles(source), **read.summaries},
     )
+
+
+def _bundled_titles(source: Source) -> Mapping[str, str]:
+    head = head_of(Path(source.path)) if source.imported else None
+    return head.titles if head else {}
 
 
 def _of_main(responses: list[ModelResponse], source: SourceFiles) -> list[ModelResponse] | None:

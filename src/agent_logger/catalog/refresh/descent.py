@@ -64,10 +64,14 @@ class Descent:
 
 class ResponseOrigins:
     """Where a response occurred first: copies may keep its time, so that the ledger cannot tell, but a fork has what
-    its parent had."""
+    its parent had. What was imported did not occur on this machine."""
 
     def __init__(self, gathered: Mapping[str, SessionSources], parents: Mapping[str, str]) -> None:
-        self._parents = parents
+        self._parents = {
+            name: parent
+            for name, parent in parents.items()
+            if parent in gathered and (gathered[parent].is_imported or not gathered[name].is_imported)
+        }
         related = set(parents) | set(parents.values())
         self._keys_by_session = {
             name: {response_key(row) for source in group.sources for row in source.responses}

@@ -58,7 +58,7 @@ def git_authors(project: str) -> list[str]:
     git. Settings of the repository run no program."""
     git = shutil.which("git")
     folder = Path(project)
-    if git is None or not folder.is_dir() or next(git_folders(folder), None) is None:
+    if git is None or not os.path.isdir(folder) or next(git_folders(folder), None) is None:
         return []
     quiet = ["-c", "log.showSignature=false", "-c", "core.fsmonitor=false", "-c", "core.pager=cat"]
     log = ["log", "--all", f"--max-count={MOST_COMMITS}", "--no-show-signature", "--format=%an%n%cn"]

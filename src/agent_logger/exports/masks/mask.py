@@ -11,11 +11,14 @@ HMACs under the key of this installation.
 """
 
 import hmac
+import html
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
+from urllib.parse import unquote
 
 import msgspec
 from msgspec.structs import replace
@@ -32,20 +35,43 @@ _FORMAT_WORDS = frozenset(
 ).union(*((agent.name, *agent.aliases) for agent in AGENTS))
 _AFTER_NO_LETTER = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=%[0-9A-Fa-f]{2})|(?<=\\u[0-9A-Fa-f]{4}))"
 _BEFORE_NO_LETTER = r"(?![A-Za-z0-9])"
-_SLASH = r"(?:\\{0,8}/|%2[Ff])"
+# A slash as JSON, URLs and HTML spell it, and slashes in a row, which mean one.
+_ONE_SLASH = r"(?:\\{0,8}/|%(?:25){0,3}2[Ff]|\\{1,8}u002[Ff]|&#(?:x2[Ff]|47);)"
+_SLASH = rf"(?:{_ONE_SLASH}{{1,4}})"
+_NAME = r"""[^\s/\\"'`<>|:*?;,()\[\]{}$&=#!%]|%(?!(?:25){0,3}2[Ff]|5[Cc])[0-9A-Fa-f]{2}"""
+# What may be in a name, too, but rather ends a path: if a letter or a slash and a name follow, or if it is a word in
+# brackets, as in the routes of web applications.
+_GOES_ON = rf"""(?=[^\s/\\"'`<>|:*?]{{0,64}}{_SLASH}(?:{_NAME}|[(\[{{$#]))"""
+_IN_BRACKETS = r"\[[\w.$-]{1,64}\]|\([\w.$-]{1,64}\)"
+_ODD = rf"""(?:(?<=\w)[',](?=\w)|[()\[\]{{}}$&=#!;]{_GOES_ON}|{_IN_BRACKETS})"""
 # A name in a path: words with single blanks between them only if a slash follows.
-_NAME = r"""[^\s/\\"'`<>|:*?;,()\[\]{}$&=#!%]|%(?!2[Ff])[0-9A-Fa-f]{2}"""
-_WORDS = rf"(?:(?:{_NAME}|\\ ){{1,255}}(?: (?:{_NAME}){{1,64}}){{0,3}}(?={_SLASH}(?:{_NAME}))|(?:{_NAME}|\\ ){{1,255}})"
+_WORD = rf"(?:{_NAME}|{_ODD}|\\ ){{1,255}}"
+_WORDS = rf"(?:{_WORD}(?: (?:{_NAME}){{1,64}}){{0,3}}(?={_SLASH}(?:{_NAME}))|{_WORD})"
 _BELOW = rf"(?P<below>(?:{_SLASH}{_WORDS})*)"
+_BACKSLASH = r"(?:\\{1,8}|/|%(?:25){0,3}5[Cc])"
+# Between the words of a name.
+_BETWEEN = r"(?:\s|\\[nrt]|%(?:25){0,3}20|[+._-]|&nbsp;|\\{1,8}u00(?:20|a0))"
 _WINDOWS_NAME = r"""[^\\/:*?"'<>|\r\n\t]"""
+
+
+def _below_windows(separator: str) -> str:
+    """Return a pattern for names of Windows, with the separator that a group of this name has."""
+    return (
+        rf"(?:(?P={separator}){_WINDOWS_NAME}{{1,255}}?(?=(?P={separator}){_WINDOWS_NAME}))*"
+        rf"(?:(?P={separator})(?:{_NAME}|{_ODD}){{1,255}})?"
+    )
+
+
 _WINDOWS = (
-    rf"(?P<drive>[A-Za-z]:)(?P<sep>\\{{1,8}}|/)(?i:Users)"
-    rf"(?P<windows>(?:(?P=sep){_WINDOWS_NAME}{{1,255}}(?=(?P=sep){_WINDOWS_NAME}))*"
-    rf"(?:(?P=sep)(?:{_NAME}){{1,255}})?)"
+    rf"(?P<drive>[A-Za-z](?::|%(?:25){{0,3}}3[Aa])|\\{{2,16}}(?i:wsl)(?:\.localhost|\$)\\{{1,8}}[\w.-]{{1,64}})"
+    rf"(?P<sep>{_BACKSLASH}|%2[Ff])(?P<users>(?i:Users|home))"
+    rf"(?P<windows>{_below_windows('sep')})"
 )
 _EMAIL = re.compile(
-    rf"{_AFTER_NO_LETTER}[\w.%+-]{{1,64}}@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{{0,61}}[A-Za-z0-9])?\.)+[A-Za-z]{{2,24}}(?![A-Za-z0-9])"
+    rf"{_AFTER_NO_LETTER}[\w.%+-]{{1,64}}(?:@|%(?:25){{0,3}}40|\\{{1,8}}u0040|&#(?:64|x40);)"
+    r"(?:[^\W_](?:[\w-]{0,61}[^\W_])?\.)+[^\W\d_]{2,24}(?![A-Za-z0-9])"
 )
+_AT = re.compile(r"@|40|64")
 _SUFFIX = re.compile(r"[^.].*?(\.[A-Za-z0-9]{1,5})")
 # Fields with words of programs.
 _WORD_FIELDS = {
@@ -101,7 +127,7 @@ class SessionMask:
         """Return the text with pseudonyms."""
         if not self.kinds or not text:
             return text
-        if "emails" in self.kinds and "@" in text:
+        if "emails" in self.kinds and _AT.search(text):
             text = _EMAIL.sub(self._email, text)
         if "paths" in self.kinds:
             text = self._paths.sub(self._path, text) if self._may_have_path(text) else text
@@ -125,11 +151,14 @@ class SessionMask:
     @cached_property
     def _paths(self) -> re.Pattern[str]:
         roots = sorted(self.machine.homes, key=len, reverse=True)
-        exact = "|".join(_spelled(root) for root in roots) or "(?!)"
+        exact = "|".join(_spelled(root) for root in roots if not _is_of_windows(root)) or "(?!)"
+        of_windows = "|".join(_spelled(root) for root in roots if _is_of_windows(root)) or "(?!)"
         encoded = "|".join(re.escape(_encoded(root)) for root in roots) or "(?!)"
         return re.compile(
             rf"(?P<exact>{_AFTER_NO_LETTER}(?:{exact})(?![A-Za-z0-9_-]))(?P<under>(?:{_SLASH}{_WORDS})*)"
             rf"|(?P<root>{_SLASH}(?:home|Users)(?={_SLASH}{_NAME})|(?:(?<![\w~./-])|(?<=\\[nrtbf]))~[\w-]*(?={_SLASH}{_NAME})){_BELOW}"
+            rf"|(?P<disk>{_AFTER_NO_LETTER}(?i:{of_windows})(?![A-Za-z0-9_-]))"
+            rf"(?P<inside>(?:(?=(?P<split>{_BACKSLASH})){_below_windows('split')})?)"
             rf"|{_WINDOWS}"
             rf"|{_AFTER_NO_LETTER}(?P<project>-(?:home|Users)-[A-Za-z0-9]|{encoded})(?P<rest>[A-Za-z0-9-]*)"
         )
@@ -147,8 +176,10 @@ class SessionMask:
         self._count("paths")
         if match["exact"] is not None:
             return self._exact(_plain(match["exact"])) + self._below(match["under"])
+        if match["disk"] is not None:
+            return f"/home/{self._pseudonym(_plain_of_windows(match['disk']))}{self._windows(match['inside'])}"
         if match["drive"] is not None:
-            return f"{match['drive']}{match['sep']}Users{self._windows(match['windows'] or '', match['sep'])}"
+            return f"{match['drive']}{match['sep']}{match['users']}{self._windows(match['windows'])}"
         if match["project"] is not None:
             if _IS_FOLDER_PSEUDONYM.fullmatch(match[0]):
                 return match[0]
@@ -169,8 +200,9 @@ class SessionMask:
         parts = re.split(rf"({_SLASH})", below)
         return "".join(part if number % 2 else self._pseudonym(part) for number, part in enumerate(parts))
 
-    def _windows(self, below: str, separator: str) -> str:
-        return separator.join(map(self._pseudonym, below.split(separator)))
+    def _windows(self, below: str) -> str:
+        parts = re.split(rf"({_BACKSLASH}|%2[Ff])", below)
+        return "".join(part if number % 2 else self._pseudonym(part) for number, part in enumerate(parts))
 
     def _pseudonym(self, name: str) -> str:
         """Return the pseudonym of a name in a path. The suffix of a file stays, and so do dots at the end, which may
@@ -188,19 +220,25 @@ class SessionMask:
         names = sorted({name.strip() for name in self.machine.names} - {""}, key=len, reverse=True)
         if "names" not in self.kinds or not names:
             return None
-        spelled = (r"(?:\s|\\[nt]|%20|\+|\\u00a0)+".join(map(re.escape, name.split())) for name in names)
+        spelled = (rf"{_BETWEEN}+".join(map(_spelled_word, name.split())) for name in names)
         return re.compile(rf"{_AFTER_NO_LETTER}(?:{'|'.join(spelled)}){_BEFORE_NO_LETTER}", re.IGNORECASE)
 
     def _name(self, match: re.Match[str]) -> str:
         self._count("names")
-        return f"name-{self.pseudonyms.of('name', ' '.join(match[0].lower().split()))}"
+        return f"name-{self.pseudonyms.of('name', _plain_name(match[0]))}"
 
     # ------------------------------------------------------------ sessions and lines
 
     def session(self, session: Session) -> Session:
         """Return the session with pseudonyms in all its texts. Secrets are removed first: half a key looks like
         none."""
-        return self._model(session) if self.kinds else session
+        if not self.kinds:
+            return session
+        exchanges = [*reversed(session.exchanges)]
+        session = replace(session, exchanges=[])
+        # One after the other, so that a long session is in memory once.
+        masked = [self._model(exchanges.pop()) for _ in range(len(exchanges))]
+        return replace(self._model(session), exchanges=masked)
 
     def _model(self, model: M) -> M:
         changes = {}
@@ -246,7 +284,7 @@ class SessionMask:
     def finds(self, text: str) -> bool:
         """Whether anything in the text is to be masked."""
         return bool(
-            ("emails" in self.kinds and "@" in text and _EMAIL.search(text))
+            ("emails" in self.kinds and _AT.search(text) and _EMAIL.search(text))
             or ("paths" in self.kinds and self._may_have_path(text) and self._paths.search(text))
             or (self._names and self._names.search(text))
         )
@@ -327,12 +365,48 @@ def mapped(value: Any, function: Callable[[str], str]) -> Any:
 def _spelled(path: str) -> str:
     """Return a pattern for a path, however JSON or a URL spells its slashes and blanks."""
     names = re.split(r"[/\\]+", path)
-    slash = r"(?:\\{1,8}|\\{0,8}/|%2[Ff]|%5[Cc])"
-    return slash.join(r"(?: |\\ |%20)".join(map(re.escape, name.split(" "))) for name in names)
+    spelled = [r"(?: |\\ |%20)".join(map(re.escape, name.split(" "))) for name in names]
+    first = "" if spelled[0] else _ONE_SLASH + spelled.pop(0) + spelled.pop(0)
+    return rf"(?:{_SLASH}|{_BACKSLASH})".join([first, *spelled] if first else spelled)
+
+
+def _spelled_word(word: str) -> str:
+    """Return a pattern for a word of a name, however JSON, a URL or HTML spells its characters."""
+    return "".join(map(_spelled_character, unicodedata.normalize("NFC", word)))
+
+
+def _spelled_character(character: str) -> str:
+    if character.isascii() and character.isalnum():
+        return character
+    forms = dict.fromkeys((character, character.lower(), character.upper()))
+    spelled = [re.escape(each) for form in forms for each in (form, unicodedata.normalize("NFD", form))]
+    for form in forms:
+        units = form.encode("utf-16-be", "surrogatepass")
+        spelled.append("".join(rf"\\{{1,8}}u{units[at : at + 2].hex()}" for at in range(0, len(units), 2)))
+        spelled.append("".join(f"%(?:25){{0,3}}{byte:02x}" for byte in form.encode("utf-8", "surrogatepass")))
+        spelled.append("".join(f"&#(?:{ord(each)}|x0*{ord(each):x});" for each in form))
+    slashes = r"\\{0,8}" if character in "'\"" else ""
+    return f"{slashes}(?:{'|'.join(dict.fromkeys(spelled))})"
+
+
+def _plain_name(spelled: str) -> str:
+    """Return a name as it was before something was spelled for JSON, a URL or HTML."""
+    plain = re.sub(r"\\{1,8}u([0-9A-Fa-f]{4})", lambda match: chr(int(match[1], 16)), spelled)
+    plain = html.unescape(unquote(plain.replace("%25", "%")))
+    plain = re.sub(_BETWEEN, " ", plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+    return unicodedata.normalize("NFC", " ".join(plain.replace("\\", "").lower().split()))
 
 
 def _plain(spelled: str) -> str:
-    return re.sub(r"\\{0,8}/|%2[Ff]|%5[Cc]|\\(?=\S)", "/", spelled.replace("%20", " ").replace("\\ ", " "))
+    return re.sub(rf"{_SLASH}|{_BACKSLASH}", "/", spelled.replace("%20", " ").replace("\\ ", " "))
+
+
+def _is_of_windows(path: str) -> bool:
+    return re.match(r"[A-Za-z]:", path) is not None
+
+
+def _plain_of_windows(spelled: str) -> str:
+    return re.sub(r"[\\/]+|%5[Cc]|%2[Ff]", "/", spelled.replace("%20", " ")).lower().replace(".", "_")
 
 
 def _encoded(path: str) -> str:
