@@ -50,6 +50,12 @@ def of_one_turn(blocks: list[Block]) -> Session:
 # ---- the conversation
 
 
+def test_the_last_session_of_an_empty_home_is_an_error_that_says_how_to_record_one(run: Run) -> None:
+    shown = run("show", "last")
+    assert (shown.returncode, shown.stdout) == (1, "")
+    assert shown.stderr.startswith("agent-logger: No sessions yet. 'agent-logger run -- claude' records one;")
+
+
 def test_a_session_is_shown_with_turn_numbers_costs_and_subagents(run: Run) -> None:
     shown = run("show", RECORDED)
     assert (shown.returncode, shown.stderr) == (0, "")

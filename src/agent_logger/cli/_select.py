@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from agent_logger import config
 from agent_logger.catalog.summary import Filter
-from agent_logger.cli._catalog import open_catalog
+from agent_logger.cli._catalog import NOTHING_YET, open_catalog
 from agent_logger.errors import SourceError
 from agent_logger.files.parts import part_of, parts_of
 from agent_logger.home.homes import Homes
@@ -142,6 +142,8 @@ def resolve_id(catalog: "Catalog", name: str) -> str:
             raise SourceError(f"{name}: {error.strerror}") from error
         raise SourceError(f"{name} is a folder; give the path of a session's file")
     if not matching:
+        if name == "last":
+            raise SourceError(NOTHING_YET.replace("\n", " "))
         hint = "; 'last' is the most recent one" if name.lower() in LAST_WORDS else ""
         raise SourceError(f"no session {name!r}{hint}; 'agent-logger ls' lists them")
     if len(matching) > 1:
