@@ -30,6 +30,7 @@ def ask(variable, path, headers):
     body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}], "tools": [{"name": "t"}]}
     request = urllib.request.Request(os.environ[variable] + path, json.dumps(body).encode(), headers)
     with urllib.request.urlopen(request) as answer:
+        answer.read()  # or it leaves before the body came, and nothing was answered
         print(answer.status)
 """
 ASKS_ANTHROPIC = 'ask("ANTHROPIC_BASE_URL", "/v1/messages", {"content-type": "application/json", "x-api-key": "k"})'

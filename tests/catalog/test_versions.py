@@ -54,10 +54,10 @@ def answers(catalog: Catalog) -> list[object]:
     return [sessions, hits, catalog.resolve("nightly"), catalog.summary(REMOVED)]
 
 
-# As the program that wrote `version_13/` answered.
+# As the program that wrote `version_13/` answered, but that a fork no longer counts the tool calls of its parent.
 ANSWERS: list[object] = [
     [
-        (TWO, ONE, "Mend the zebra crossing", 1, 1, 1, 1, (72, 162)),
+        (TWO, ONE, "Mend the zebra crossing", 1, 1, 0, 0, (72, 162)),
         (ONE, None, "Mend the zebra crossing", 1, 2, 1, 1, (27, 207)),
     ],
     [(ONE, (TWO,)), (TWO, ())],

@@ -245,8 +245,10 @@ def _split(stderr: str) -> tuple[str, str]:
 
 
 def _words(text: str) -> set[str]:
-    """The lines of a client, without times; how often it repeats a complaint is chance."""
-    return {alike.plain(line).strip() for line in text.splitlines() if line.strip()}
+    """The lines of a client, without times; how often it repeats a complaint is chance. Gemini CLI may complain about
+    its own measurements of its start."""
+    lines = (alike.plain(line).strip() for line in text.splitlines())
+    return {line for line in lines if line and not line.startswith("[STARTUP]")}
 
 
 def _check_secrets(world: World) -> None:
