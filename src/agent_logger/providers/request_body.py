@@ -83,11 +83,21 @@ class RequestBody(msgspec.Struct):
 
 
 def begins_system_prompt(body: RequestBody, api: Api, beginning: str) -> bool:
-    """Whether a text of the system prompt begins so: one beside the messages, or in the first of them."""
+    """Whether a text of the system prompt begins so, comments apart: one beside the messages, or in the first of
+    them."""
     encoded = beginning.encode()
     beside = (body.system, body.instructions, body.system_instruction)
     prompts = [value(raw) for raw in (*beside, *body.units(api)[:1]) if encoded in bytes(raw)]
-    return any(text.startswith(beginning) for prompt in prompts for text in _system_texts(prompt))
+    return any(_without_comments(text).startswith(beginning) for prompt in prompts for text in _system_texts(prompt))
+
+
+def _without_comments(text: str) -> str:
+    """Return the start of a prompt from what follows the comments at its beginning: OpenClaw notes something for itself
+    there."""
+    start = text[:LONGEST_START].lstrip()
+    while start.startswith("<!--") and "-->" in start:
+        start = start.partition("-->")[2].lstrip()
+    return start
 
 
 def _system_texts(prompt: Any) -> list[str]:
@@ -103,6 +113,7 @@ def _typed(prompt: str) -> msgspec.Raw:
     return msgspec.Raw(msgspec.json.encode({"role": "user", "content": prompt}))
 
 
+LONGEST_START = 1_000  # characters of a system prompt that tell whose it is
 _decode = msgspec.json.Decoder(RequestBody).decode
 _MODEL_IN_PATH = re.compile(r"/models/([^/:?]+):")
 _ANY_MODEL_IN_PATH = re.compile(r"/models?/[^/:?]+[:/]")  # Bedrock's, too

@@ -144,12 +144,17 @@ AGENTS = [
 
 PI = "You are an expert coding assistant operating inside pi, a coding agent harness. You"
 COPILOT = "You are the GitHub Copilot CLI, a terminal assistant"
+OPENCLAW = "You are a personal assistant running inside OpenClaw.\n## Tools"
 PROMPTS = [
     ("claude-cli/2.1.75", {"system": [{"text": "You are Claude Code."}, {"text": PI}], "messages": []}, "pi"),
     ("OpenAI/JS 6.26.0", {"messages": [{"role": "system", "content": PI}]}, "pi"),
     ("OpenAI/JS 6.26.0", {"messages": [{"role": "developer", "content": [{"type": "text", "text": PI}]}]}, "pi"),
     ("google-genai-sdk/1.0", {"systemInstruction": {"parts": [{"text": PI}]}, "contents": []}, "pi"),
     ("OpenAI/JS 5.20.1", {"instructions": COPILOT, "input": []}, "copilot-cli"),
+    ("OpenAI/JS 7.15.0", {"messages": [{"role": "system", "content": OPENCLAW}]}, "openclaw"),
+    ("OpenAI/JS 7.15.0", {"instructions": f"<!-- openclaw:attempt -->\n{OPENCLAW}", "input": []}, "openclaw"),
+    ("OpenAI/JS 7.15.0", {"instructions": f"<!-- one -->\n<!-- two -->{OPENCLAW}", "input": []}, "openclaw"),
+    ("OpenAI/JS 7.15.0", {"instructions": f"<!-- {OPENCLAW}", "input": []}, "openai-js"),
     ("claude-cli/2.1.325", {"messages": [{"role": "user", "content": PI}]}, "claude-code"),
     ("claude-cli/2.1.325", {"system": f"Quoted: {PI}", "messages": []}, "claude-code"),
     ("OpenAI/JS 6.26.0", {"messages": []}, "openai-js"),
