@@ -31,7 +31,7 @@ from agent_logger.proxy.spool.segment_writer import (
 BATCH_SECONDS = 0.02
 QUIET_BATCHES = 50  # after so many batches without a frame, the thread sleeps until there is one
 # The most bytes of frames in memory. Python needs half as much again while they are put and taken.
-MEMORY_BYTES = 128 << 20
+MEMORY_BYTES = 32 << 20
 FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS = 0.02, 1.0
 MOST_BUFFERS = 512  # buffers of one writev; systems take at least 1,024
 # The most bytes of one writev, unless one entry is longer. A nearly full disk must not be filled by one write.
