@@ -1,15 +1,27 @@
 """A part that is sealed while a reader looks for it is read all the same, and counts once."""
 
+import random
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from agent_logger.files.line_files import entries, part_entries, plain_size, raw_lines, read_at, whole_lines
+from agent_logger.files import foreign
+from agent_logger.files.line_files import (
+    entries,
+    first_entries,
+    part_entries,
+    plain_size,
+    raw_lines,
+    read_at,
+    whole_lines,
+)
 from agent_logger.files.parts import PartFile
 from agent_logger.journal.journal import Journal
+from agent_logger.journal.ownership import head_of
 from agent_logger.journal.seal import seal
 from agent_logger.logs.verify import log_files, summary, verify_file
+from agent_logger.protocols.jsonl import Damage, JsonEntry
 from tests.journal.logs import resume
 
 READERS: dict[str, Callable[[PartFile], object]] = {
@@ -60,3 +72,37 @@ def test_a_part_that_is_being_sealed_is_verified_once(part: PartFile) -> None:
     assert meanwhile.bytes == part.sealed_path.stat().st_size
     part.path.write_bytes(data)  # as before the last step
     assert summary(list(map(verify_file, log_files(part.folder)))).records == report.records
+
+
+@pytest.fixture
+def large_part(tmp_path: Path) -> PartFile:
+    """A part whose lines do not pack well, in one frame."""
+    journal = Journal(tmp_path, "large", "exchange")
+    chance = random.Random(1)
+    assert all(journal.append(resume(f"r{number}", chance.randbytes(50_000).hex())) for number in range(40))
+    journal.close()
+    return PartFile(tmp_path, "large")
+
+
+def test_for_the_head_of_a_sealed_part_not_all_of_it_is_unpacked(large_part: PartFile) -> None:
+    head, every = head_of(large_part), list(part_entries(large_part))
+    assert seal(large_part)
+    before = foreign.work.bytes
+    assert head_of(large_part) == head
+    assert foreign.work.bytes - before < plain_size(large_part.sealed_path) / 2
+    assert list(first_entries(large_part)) == every
+
+
+@pytest.mark.parametrize("kept", [0.3, 0.9, 0.999])
+def test_the_head_of_a_damaged_sealed_part_is_read_up_to_the_damage(large_part: PartFile, kept: float) -> None:
+    plain = list(first_entries(large_part))
+    assert seal(large_part)
+    data = bytearray(large_part.sealed_path.read_bytes())
+    at = int(len(data) * kept) - 100
+    data[at : at + 50] = bytes(50)
+    large_part.sealed_path.write_bytes(data)
+    assert [type(entry) for entry in part_entries(large_part)] == [Damage]
+    *before, damage = first_entries(large_part)
+    whole = [entry for entry in before if isinstance(entry, JsonEntry)]
+    assert isinstance(damage, Damage)
+    assert whole[:5] == plain[:5]
