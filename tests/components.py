@@ -28,6 +28,7 @@ from tests.clients import (
     find_opencode,
     find_pi,
 )
+from tests.postgres import find_postgresql
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,7 @@ COMPONENTS: Mapping[str, Component] = {
     "openai": Component("pip", partial(_package, "openai")),
     "opencode": Component("npm", find_opencode),
     "pi": Component("npm", find_pi),
+    "postgresql": Component("apt-get", find_postgresql),
     "requests": Component("pip", partial(_package, "requests")),
     "schemathesis": Component("pip", (ROOT / ".venv/bin/schemathesis").exists),
     "strace": Component("apt-get", partial(_program, "strace")),

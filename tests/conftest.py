@@ -16,6 +16,7 @@ from hypothesis import settings
 
 from tests.clients import Sandbox
 from tests.components import look_for
+from tests.postgres import PostgresServer, running_server
 
 if TYPE_CHECKING:
     from tests.journal.writer import Writers
@@ -47,7 +48,7 @@ FOREIGN = (
         "KIMI_",
         "OPENAI_",
     ),
-    *("LLM_", "OPENCODE_", "OPENHANDS_", "VIBE_", "XAI_", "XDG_"),
+    *("LLM_", "OPENCODE_", "OPENHANDS_", "PG", "VIBE_", "XAI_", "XDG_"),
 )
 FOREIGN_ENDS = ("_PROXY", "_proxy")
 
@@ -117,6 +118,20 @@ def writers() -> Iterator["Writers"]:
 
     with Writers() as writers:
         yield writers
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """A database server of this process: see `tests.postgres`."""
+    with running_server() as server:
+        yield server
+
+
+@pytest.fixture
+def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
+    """The URL of an empty database."""
+    with postgres_server.new_database() as name:
+        yield postgres_server.url(name)
 
 
 @pytest.fixture

@@ -507,6 +507,8 @@ def test_apt_get_is_used_only_by_root_in_ci_or_with_full(
     if installs:
         assert "zsh" in calls[1]
         assert "strace" not in calls[1], "it is here"
+        installed = list(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
+        assert ("postgresql" in calls[1].split()) is not bool(installed), "its programs are on no PATH"
 
 
 def test_packages_that_apt_get_cannot_install_are_skipped(machine: Machine) -> None:

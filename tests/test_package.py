@@ -88,15 +88,17 @@ def test_the_sdist_holds_every_file_of_the_repository(tmp_path: Path) -> None:
 
 def test_the_wheel_depends_only_on_the_runtime_packages(wheel: Path) -> None:
     metadata = zipfile.ZipFile(wheel).read("agent_logger-0.1.0.dist-info/METADATA").decode()
-    required = re.findall(r"^Requires-Dist: (.+)", metadata, re.MULTILINE)
+    required = re.findall(r"^Requires-Dist: ((?!.*extra ==).+)", metadata, re.MULTILINE)
     names = {re.match(r"[\w.-]+", line)[0].replace("-", "_") for line in required}  # type: ignore[index]
     assert names == {name.replace(".", "_") for name in RUNTIME}
 
 
-def test_the_wheel_publishes_no_extra(wheel: Path) -> None:
+def test_the_only_extra_of_the_wheel_is_the_hub(wheel: Path) -> None:
     """The tools of developers are dependency groups, which no user sees."""
     metadata = zipfile.ZipFile(wheel).read("agent_logger-0.1.0.dist-info/METADATA").decode()
-    assert "Provides-Extra" not in metadata
+    assert re.findall("^Provides-Extra: (.+)", metadata, re.MULTILINE) == ["hub"]
+    packages = re.findall(r"^Requires-Dist: ([\w-]+).*; extra == 'hub'", metadata, re.MULTILINE)
+    assert packages == ["psycopg"]
 
 
 def test_the_wheel_names_the_pages_of_the_project(wheel: Path) -> None:
