@@ -26,7 +26,7 @@ from agent_logger.catalog.discovery.installed_agents import InstalledAgent
 from agent_logger.catalog.joining.calls import CallDetail
 from agent_logger.catalog.ledger.metrics import ToolUsage
 from agent_logger.catalog.live.moments import Moment
-from agent_logger.catalog.schema import CATALOG, TEXT_INDEX
+from agent_logger.catalog.sqlite.schema import CATALOG, TEXT_INDEX
 from agent_logger.catalog.summary import Hit
 from agent_logger.catalog.tree import SessionNode
 from agent_logger.cli import COMMANDS, NAME, _checks, _explain, config, find, ls, rm, run, shell, show, tag, usage

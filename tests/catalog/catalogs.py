@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.ledger.rows import LedgerRow
+from agent_logger.catalog.sqlite.recovery import SqliteEngine
 from agent_logger.catalog.summary import Hit, SessionSummary
 
 ID = "{:08x}-1111-4111-8111-111111111111"
@@ -26,6 +27,12 @@ def all_of(catalog: Catalog, words: Iterable[str] = ()) -> Told:
     rows = sorted(catalog.ledger(), key=repr)
     hits = [hit for word in words for hit in catalog.search(word, limit=1000)]
     return Told(sorted(catalog.sessions(), key=lambda it: it.id), rows, sorted(hits, key=repr))
+
+
+def sqlite_of(catalog: Catalog) -> SqliteEngine:
+    """The files of a catalog."""
+    assert isinstance(catalog._databases, SqliteEngine)
+    return catalog._databases
 
 
 def made_anew(home: Path, other: Path) -> Catalog:

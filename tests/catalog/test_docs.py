@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent_logger import Catalog
-from agent_logger.catalog.schema import CATALOG, TEXT_INDEX
+from agent_logger.catalog.sqlite.schema import CATALOG, TEXT_INDEX
 from tests.catalog.catalogs import ID, claude_file, tool, user
 
 PAGE = (Path(__file__).parents[2] / "docs" / "catalog.md").read_text()

@@ -12,8 +12,8 @@ import pytest
 
 from _corpus import fill
 from agent_logger import Catalog
-from agent_logger.catalog.database import is_file, is_same_file, open_database, open_in_memory
-from agent_logger.catalog.schema import CATALOG
+from agent_logger.catalog.sqlite.database import is_file, is_same_file, open_database, open_in_memory
+from agent_logger.catalog.sqlite.schema import CATALOG
 from tests.catalog.catalogs import ID, Told, all_of, assistant, claude_file, made_anew, user
 
 DATABASES = ("catalog.db", "catalog-text.db")
@@ -181,7 +181,7 @@ def test_queries_are_answered_from_the_files_if_the_home_is_not_writable(home: P
 def test_queries_are_answered_while_the_catalog_is_locked(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = asked(home)
     fill(home / ".claude", 2, 5)
-    monkeypatch.setattr("agent_logger.catalog.database.WAIT_SECONDS", 0.1)
+    monkeypatch.setattr("agent_logger.catalog.sqlite.database.WAIT_SECONDS", 0.1)
     holder = sqlite3.connect(home / ".agent-logger" / "catalog.db", isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
     try:

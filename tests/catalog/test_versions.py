@@ -16,8 +16,8 @@ from threading import Barrier
 import pytest
 
 from agent_logger import Catalog
-from agent_logger.catalog.database import discard, open_database
-from agent_logger.catalog.schema import CATALOG, TEXT_INDEX
+from agent_logger.catalog.sqlite.database import discard, open_database
+from agent_logger.catalog.sqlite.schema import CATALOG, TEXT_INDEX
 from tests.catalog.catalogs import ID, made_anew, user
 from tests.catalog.catalogs import claude_file as add_lines
 
@@ -111,7 +111,7 @@ def test_a_program_of_an_older_version_keeps_the_file_that_it_has_open(old: Path
 def test_opening_does_not_wait_for_a_program_writing_to_an_older_catalog(
     old: Path, held: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agent_logger.catalog.database.WAIT_SECONDS", 0.1)
+    monkeypatch.setattr("agent_logger.catalog.sqlite.database.WAIT_SECONDS", 0.1)
     held.execute("BEGIN IMMEDIATE")
     with Catalog.open(old) as catalog:
         assert answers(catalog) == ANSWERS

@@ -18,7 +18,7 @@ from tests.proxy.spooling import request_head
 from tests.proxy.streams import DIALECTS, anthropic, event
 from tests.web.page_process import showing
 
-from agent_logger.catalog.schema import CATALOG
+from agent_logger.catalog.sqlite.schema import CATALOG
 from agent_logger.home.facts import register_log_folder
 from agent_logger.model.records import encode
 

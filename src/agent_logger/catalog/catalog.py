@@ -5,7 +5,6 @@ is answered from what was on the disk no more than a second before. Its database
 """
 
 import os
-import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date, datetime, tzinfo
@@ -16,11 +15,13 @@ from typing import TYPE_CHECKING, Self, TypeVar
 from msgspec.structs import replace
 
 from agent_logger.catalog import queries, source_queries
+from agent_logger.catalog.database import Database
+from agent_logger.catalog.engine import Engine
 from agent_logger.catalog.folders_of_catalogs import catalog_folder, delete_catalogs_of_several_homes
 from agent_logger.catalog.queries import NEED_DETAILS, Order
-from agent_logger.catalog.recovery import CatalogDatabases
 from agent_logger.catalog.refresh.changes import Progress, changes
-from agent_logger.catalog.refresh.refresh import RefreshReport, refresh
+from agent_logger.catalog.refresh.refresh import RefreshReport
+from agent_logger.catalog.sqlite.recovery import SqliteEngine
 from agent_logger.catalog.summary import Filter, Hit, SessionChoices, SessionHeading, SessionSummary, Uncounted
 from agent_logger.errors import StoreError
 from agent_logger.home.homes import OWN, Homes, homes_of
@@ -62,11 +63,16 @@ class Catalog:
     and never wait for it here, pass an infinite `fresh_seconds`.
     """
 
-    def __init__(self, home: str | os.PathLike[str] | Homes, fresh_seconds: float = FRESH_SECONDS) -> None:
+    def __init__(
+        self,
+        home: str | os.PathLike[str] | Homes,
+        fresh_seconds: float = FRESH_SECONDS,
+        engine: Engine | None = None,
+    ) -> None:
         self.homes = home if isinstance(home, Homes) else Homes(Path(home).expanduser())
         self._fresh_seconds = fresh_seconds
         self._folder = catalog_folder(self.homes)
-        self._databases = CatalogDatabases(self.homes, self._folder)
+        self._databases = engine or SqliteEngine(self.homes, self._folder)
         self._unsealed_since = float("inf")  # the time that the last refresh reported
         self._refreshed = float("-inf") if fresh_seconds < float("inf") else 0.0
 
@@ -108,7 +114,7 @@ class Catalog:
 
     def refresh(self, progress: Progress | None = None) -> RefreshReport:
         """Take in what has changed since the last refresh by any process. Queries do so by themselves."""
-        done = self._databases.run(lambda database: refresh(database, self.homes, progress))
+        done = self._databases.refresh(progress)
         self._refreshed, self._unsealed_since = time.monotonic(), done.unsealed_since
         return done
 
@@ -616,7 +622,7 @@ class Catalog:
         self.refresh()
         return ours
 
-    def _query(self, question: Callable[[sqlite3.Connection], T]) -> T:
+    def _query(self, question: Callable[[Database], T]) -> T:
         if time.monotonic() - self._refreshed > self._fresh_seconds:
             self.refresh()
         return self._databases.run(question)

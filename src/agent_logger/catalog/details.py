@@ -1,13 +1,12 @@
 """Reads the details of sessions from their files, on demand or in the background, and stores them."""
 
-import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from agent_logger.agents.databases.reading import databases_kept_open
-from agent_logger.catalog.database import json_list, transaction
+from agent_logger.catalog.database import Database, json_list, replace_rows, transaction
 from agent_logger.catalog.discovery.sessions import joined
 from agent_logger.catalog.ledger.inherited import mark_inherited
 from agent_logger.catalog.queries import OutdatedSession
@@ -20,13 +19,13 @@ from agent_logger.catalog.usage_queries import session_source_responses
 from agent_logger.model.session import Session
 
 
-def load_session(database: sqlite3.Connection, session: str) -> Session | None:
+def load_session(database: Database, session: str) -> Session | None:
     """Read a session from the files of all its witnesses, as they are now."""
     whole = joined(sources_of(database, session), summaries_beside(database, session))
     return mark_inherited(database, session, whole) if whole else None
 
 
-def load_tail(database: sqlite3.Connection, session: str, mark: bytes) -> SessionTail | None:
+def load_tail(database: Database, session: str, mark: bytes) -> SessionTail | None:
     """Read what a session has after a mark; None if it must be read as a whole."""
     return tail_of(sources_of(database, session), _mark(mark), session_source_responses(database, session))
 
@@ -43,12 +42,12 @@ class ReadDetails(NamedTuple):
     read_on: bool = False  # the tools are those after the mark
 
 
-def load_details(database: sqlite3.Connection, source: OutdatedSession) -> ReadDetails:
+def load_details(database: Database, source: OutdatedSession) -> ReadDetails:
     """Read details from the files as they are now; only from what was written since, where that is enough."""
     return _tail_details(database, source) or load_whole(database, source)[1]
 
 
-def load_whole(database: sqlite3.Connection, source: OutdatedSession) -> tuple[Session | None, ReadDetails]:
+def load_whole(database: Database, source: OutdatedSession) -> tuple[Session | None, ReadDetails]:
     """Read a session as a whole, its details, and where it can be continued, if it is long."""
     session = load_session(database, source.id)
     if session is None:
@@ -59,11 +58,11 @@ def load_whole(database: sqlite3.Connection, source: OutdatedSession) -> tuple[S
 
 
 @databases_kept_open()
-def read_details(database: sqlite3.Connection, batch: Iterable[OutdatedSession]) -> None:
+def read_details(database: Database, batch: Iterable[OutdatedSession]) -> None:
     store_details(database, [load_details(database, source) for source in batch])
 
 
-def _tail_details(database: sqlite3.Connection, source: OutdatedSession) -> ReadDetails | None:
+def _tail_details(database: Database, source: OutdatedSession) -> ReadDetails | None:
     row = database.execute(
         """
         SELECT details_position, title, project, started, ended, reported_session_cost_usd, inherited_exchanges
@@ -93,7 +92,7 @@ def _tail_details(database: sqlite3.Connection, source: OutdatedSession) -> Read
     return ReadDetails(source, SessionDetails(columns, tools), tail.mark, read_on=True)
 
 
-def store_details(database: sqlite3.Connection, batch: Sequence[ReadDetails]) -> None:
+def store_details(database: Database, batch: Sequence[ReadDetails]) -> None:
     with transaction(database):
         for source, details, mark, _ in batch:
             if details is None:
@@ -107,7 +106,7 @@ def store_details(database: sqlite3.Connection, batch: Sequence[ReadDetails]) ->
         count_change(database)
 
 
-def store_lone_details(database: sqlite3.Connection, sessions: Iterable[tuple[str, SessionDetails]]) -> None:
+def store_lone_details(database: Database, sessions: Iterable[tuple[str, SessionDetails]]) -> None:
     """Store the details of sessions that were just read from their only source. Those that have another source, or that
     other sessions have something in common with, are left for later. Call it within a transaction."""
     stored = []
@@ -117,9 +116,7 @@ def store_lone_details(database: sqlite3.Connection, sessions: Iterable[tuple[st
     _store_tools(database, [name for name, _ in stored], stored)
 
 
-def _store_tools(
-    database: sqlite3.Connection, replaced: Iterable[str], sessions: Iterable[tuple[str, SessionDetails]]
-) -> None:
+def _store_tools(database: Database, replaced: Iterable[str], sessions: Iterable[tuple[str, SessionDetails]]) -> None:
     """Store which tools were called. `replaced`: sessions of which these are all."""
     database.execute(
         "DELETE FROM response_tools WHERE session IN (SELECT value FROM json_each(?))", (json_list(replaced),)
@@ -128,7 +125,7 @@ def _store_tools(
     none = [row[:2] for row in tool_rows if row[2] is None]
     database.executemany("DELETE FROM response_tools WHERE session = ? AND message_key = ?", none)
     rows = sorted(row for row in tool_rows if row[2] is not None)
-    database.executemany("INSERT OR REPLACE INTO response_tools VALUES (?, ?, ?)", rows)
+    database.executemany(replace_rows("response_tools", ("session", "message_key", "calls"), key=2), rows)
 
 
 _COLUMNS = """

@@ -1,26 +1,25 @@
 """Queries about the sessions in the catalog, as SQL. What a person typed is always a parameter, never a part of the
 SQL."""
 
-import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from agent_logger.agents.registry import canonical_name
 from agent_logger.agents.running import noted_sessions, running_sessions
-from agent_logger.catalog.database import json_list
+from agent_logger.catalog.database import Database, json_list
 from agent_logger.catalog.ledger.rows import BIT, WITNESS_SETS, micros_of, time_of
 from agent_logger.catalog.live.liveness import INTERRUPTED, SessionState, SourceState, is_live
 from agent_logger.catalog.source_queries import COUNTING, OPEN_LOG, SOURCE, source_of
 from agent_logger.catalog.summary import Filter, SessionChoices, SessionHeading, SessionSummary
 from agent_logger.files.sources import Source
-from agent_logger.files.stored_text import hashed, storable
+from agent_logger.files.stored_text import storable
 from agent_logger.model.not_itemised import AT_WORK_SECONDS
 from agent_logger.model.prices import price_date
 from agent_logger.model.session import Cost, Usage
@@ -28,21 +27,16 @@ from agent_logger.model.session import Cost, Usage
 Order = Literal["active", "started", "cost", "tokens", "turns", "exchanges", "duration", "errors"]
 ORDERS: Mapping[Order, str] = {
     "active": "last_active DESC",
-    "started": "coalesce(started, first_response) DESC",
-    "cost": "nano_usd DESC",
+    "started": "coalesce(started, first_response) DESC NULLS LAST",
+    "cost": "nano_usd DESC NULLS LAST",
     "tokens": "input_tokens + output_tokens + cache_read_tokens + cache_write_tokens DESC",
     "turns": "coalesce(turns, responses) DESC",
     "exchanges": "exchanges DESC",
-    "duration": "active_seconds DESC",
+    "duration": "active_seconds DESC NULLS LAST",
     "errors": "errors DESC, last_active DESC",
 }
 NEED_DETAILS = ("exchanges", "duration", "turns", "errors")  # orders
 NO_MACHINES: Mapping[str, str] = {}
-
-
-def prepare(database: sqlite3.Connection) -> None:
-    database.create_function("folded", 1, lambda text: (text or "").lower(), deterministic=True)
-    database.create_function("hashed", 1, lambda text: text and hashed(text), deterministic=True)
 
 
 def since(at: date) -> int:
@@ -92,25 +86,25 @@ def whole_or_part(exists: str, whole: str, part: str) -> str:
 
 
 _PROJECT_TERM = whole_or_part(
-    f"SELECT 1 FROM sessions WHERE {PROJECT} = ?", f"{PROJECT} = ?", f"instr(folded({PROJECT}), folded(?))"
+    f"SELECT 1 FROM sessions WHERE {PROJECT} = ?", f"{PROJECT} = ?", f"instr(folded({PROJECT}), folded(?)) > 0"
 )
 _MODEL_TERM = whole_or_part(
     "SELECT 1 FROM model_tiers WHERE model = ?",
     "EXISTS (SELECT 1 FROM json_each(models) WHERE value = ?)",
-    "EXISTS (SELECT 1 FROM json_each(models) WHERE instr(folded(value), folded(?)))",
+    "EXISTS (SELECT 1 FROM json_each(models) WHERE instr(folded(value), folded(?)) > 0)",
 )
 
 
-def _where(database: sqlite3.Connection, where: Filter) -> tuple[str, list[object]]:
+def _where(database: Database, where: Filter) -> tuple[str, list[object]]:
     terms: list[tuple[str, object]] = [
         ("agent = ?", where.agent and canonical_name(where.agent)),
         (_PROJECT_TERM, where.project),
         (_MODEL_TERM, where.model),
-        ("instr(folded(title), ?)", where.title and where.title.lower()),
+        ("instr(folded(title), ?) > 0", where.title and where.title.lower()),
         (f"coalesce({ENDED}, {STARTED}) >= ?", where.since and since(where.since)),
         (f"{STARTED} < ?", where.until and until(where.until)),
         ("nano_usd >= ?", where.min_cost_usd and where.min_cost_usd * 1e9),
-        ("witnesses & ?", where.witness and BIT.get(where.witness, 0)),
+        ("witnesses & ? <> 0", where.witness and BIT.get(where.witness, 0)),
         (
             "id IN (SELECT session FROM sources WHERE home IN (SELECT value FROM json_each(?)))",
             None if where.home is None else json_list([where.home]),
@@ -130,24 +124,24 @@ def where_clause(terms: Iterable[tuple[str, object]]) -> tuple[str, list[object]
     values = [
         storable(value) if isinstance(value, str) else value for term, value in given for _ in range(term.count("?"))
     ]
-    return " AND ".join(term for term, _ in given) or "1", values
+    return " AND ".join(term for term, _ in given) or "true", values
 
 
-def session_ids(database: sqlite3.Connection, conditions: Filter, order: Order, limit: int, offset: int) -> list[str]:
+def session_ids(database: Database, conditions: Filter, order: Order, limit: int, offset: int) -> list[str]:
     where, values = _where(database, conditions)
     query = f"SELECT id FROM sessions WHERE {where} ORDER BY {ORDERS[order]}, id LIMIT ? OFFSET ?"
     return [name for (name,) in database.execute(query, [*values, limit, offset])]
 
 
-def matching_ids(database: sqlite3.Connection, words: Sequence[str], limit: int) -> list[str]:
+def matching_ids(database: Database, words: Sequence[str], limit: int) -> list[str]:
     """Return the sessions with all these words in the title, project or id, the one last active first."""
     text = f"folded(coalesce(title, '') || ' ' || coalesce({PROJECT}, '') || ' ' || id)"
-    where, values = where_clause((f"instr({text}, folded(?))", word) for word in words)
+    where, values = where_clause((f"instr({text}, folded(?)) > 0", word) for word in words)
     query = f"SELECT id FROM sessions WHERE {where} ORDER BY last_active DESC, id LIMIT ?"
     return [name for (name,) in database.execute(query, [*values, limit])]
 
 
-def choices(database: sqlite3.Connection, most: int) -> SessionChoices:
+def choices(database: Database, most: int) -> SessionChoices:
     """Return the values that sessions have, those of the session last active first."""
 
     def names(column: str, tables: str = "sessions") -> tuple[str, ...]:
@@ -162,7 +156,7 @@ def choices(database: sqlite3.Connection, most: int) -> SessionChoices:
     )
 
 
-def count_sessions(database: sqlite3.Connection, conditions: Filter) -> int:
+def count_sessions(database: Database, conditions: Filter) -> int:
     where, values = _where(database, conditions)
     (count,) = database.execute(f"SELECT count(*) FROM sessions WHERE {where}", values).fetchone()
     return int(count)
@@ -184,7 +178,7 @@ _SUMMARY = f"""
 
 
 def summaries(
-    database: sqlite3.Connection, ids: Sequence[str], machines: Mapping[str, str] = NO_MACHINES
+    database: Database, ids: Sequence[str], machines: Mapping[str, str] = NO_MACHINES
 ) -> list[SessionSummary]:
     """Return the summaries in this order; sessions that do not exist are left out. `machines`: names by home."""
     given = (json_list(ids),)
@@ -205,14 +199,15 @@ def summaries(
         damaged[session] = damaged.get(session, 0) + (lines or 0)
     live = _Live(states)
     rows = database.execute(_SUMMARY, given)
-    rows.row_factory = sqlite3.Row
+    columns = [column[0] for column in rows.description]
     summaries = {
-        row["id"]: _summary(row, sources.get(row["id"], []), live, damaged.get(row["id"], 0), machines) for row in rows
+        row["id"]: _summary(row, sources.get(row["id"], []), live, damaged.get(row["id"], 0), machines)
+        for row in (dict(zip(columns, values, strict=True)) for values in rows)
     }
     return [summaries[name] for name in ids if name in summaries]
 
 
-def current_ids(database: sqlite3.Connection, names: Iterable[str]) -> dict[str, str]:
+def current_ids(database: Database, names: Iterable[str]) -> dict[str, str]:
     """Return the session that each name belongs to: its id, or the name of one of its logs."""
     given = json_list(set(names))
     logs = """
@@ -222,7 +217,7 @@ def current_ids(database: sqlite3.Connection, names: Iterable[str]) -> dict[str,
     return {**dict(database.execute(logs, (given,))), **dict(database.execute(ids, (given,)))}
 
 
-def headings(database: sqlite3.Connection, ids: Sequence[str]) -> dict[str, SessionHeading]:
+def headings(database: Database, ids: Sequence[str]) -> dict[str, SessionHeading]:
     rows = database.execute(
         f"SELECT id, title, {PROJECT}, agent, {ENDED} FROM sessions WHERE id IN (SELECT value FROM json_each(?))",
         (json_list(ids),),
@@ -252,7 +247,7 @@ class _Live:
         return is_live(state, self.now, runs=noted.runs(name, last) if noted else None)
 
 
-def live_candidates(database: sqlite3.Connection) -> list[str]:
+def live_candidates(database: Database) -> list[str]:
     """Return sessions whose files were written to a short time ago, whose agent runs, or of which a program has a log
     open. Files may be new copies of old ones: where the last event is known, it counts."""
     begin = time.time() - AT_WORK_SECONDS
@@ -260,19 +255,19 @@ def live_candidates(database: sqlite3.Connection) -> list[str]:
         f"""
         SELECT id FROM sessions WHERE id IN (SELECT value FROM json_each(:running))
             OR id IN (SELECT session FROM sources WHERE {OPEN_LOG})
-            OR modified >= :begin AND (details_stamp IS NOT stamp OR coalesce({ENDED} >= :begin * 1e6, 1))
+            OR modified >= :begin AND (details_stamp IS NOT stamp OR coalesce({ENDED} >= :begin * 1e6, true))
         """,
         {"begin": begin, "running": json_list(running_sessions())},
     )
     return [name for (name,) in rows]
 
 
-def _live_sessions(database: sqlite3.Connection) -> list[str]:
+def _live_sessions(database: Database) -> list[str]:
     return [summary.id for summary in summaries(database, live_candidates(database)) if summary.live]
 
 
 def _summary(
-    row: sqlite3.Row, sources: Sequence[Source], live: _Live, damaged: int, machines: Mapping[str, str]
+    row: Mapping[str, Any], sources: Sequence[Source], live: _Live, damaged: int, machines: Mapping[str, str]
 ) -> SessionSummary:
     name, nano = row["id"], row["nano_usd"]
     in_flight, ending = bool(row["in_flight"]), row["ending"]
@@ -323,13 +318,13 @@ def moment(micros: int | None) -> datetime | None:
     return None if micros is None else time_of(micros)
 
 
-def parents(database: sqlite3.Connection) -> dict[str, str | None]:
+def parents(database: Database) -> dict[str, str | None]:
     """Return the session that each one was forked from; of the forks of one session, the one that began first is
     first."""
     return dict(database.execute("SELECT id, parent FROM sessions ORDER BY family, family_position"))
 
 
-def resolve(database: sqlite3.Connection, given: str) -> list[str]:
+def resolve(database: Database, given: str) -> list[str]:
     """Return the sessions that are meant: by id, by the name of a log or its path; else all that begin so."""
     for where in ("id = ?1", "id IN (SELECT session FROM sources WHERE name = ?1 OR path = ?1)", _BEGINS):
         rows = database.execute(f"SELECT id FROM sessions WHERE {where} ORDER BY last_active DESC", (storable(given),))
@@ -344,7 +339,7 @@ _BEGINS = """
 """
 
 
-def beginnings(database: sqlite3.Connection, ids: Iterable[str], least: int) -> dict[str, str]:
+def beginnings(database: Database, ids: Iterable[str], least: int) -> dict[str, str]:
     """Return a beginning of each id that no other session's id or log name has, of at least `least` characters.
 
     Codex and opencode make ids from the time: sessions of one minute have the first eight characters in common.
@@ -371,7 +366,7 @@ def _common_length(one: str, other: str) -> int:
     return next((at for at, (mine, yours) in pairs if mine != yours), min(len(one), len(other)))
 
 
-def all_beginnings(database: sqlite3.Connection, least: int) -> dict[str, str]:
+def all_beginnings(database: Database, least: int) -> dict[str, str]:
     """Return what `beginnings` does, for all sessions."""
     query = "SELECT id, id FROM sessions UNION SELECT name, session FROM sources ORDER BY 1"
     names = database.execute(query).fetchall()
@@ -401,7 +396,7 @@ class OutdatedSession(NamedTuple):
     size: int
 
 
-def outdated_sessions(database: sqlite3.Connection, only: Iterable[str] | None = None) -> list[OutdatedSession]:
+def outdated_sessions(database: Database, only: Iterable[str] | None = None) -> list[OutdatedSession]:
     """Return outdated sessions, the one last active first; of these only, if they are given."""
     condition = "" if only is None else "AND id IN (SELECT value FROM json_each(?))"
     query = f"""
@@ -411,12 +406,12 @@ def outdated_sessions(database: sqlite3.Connection, only: Iterable[str] | None =
     return [OutdatedSession(*row) for row in database.execute(query, () if only is None else (json_list(only),))]
 
 
-def backlog(database: sqlite3.Connection) -> int:
+def backlog(database: Database) -> int:
     query = "SELECT coalesce(sum(size), 0) FROM sessions WHERE details_stamp IS NOT stamp"
     return int(database.execute(query).fetchone()[0])
 
 
-def stamps(database: sqlite3.Connection) -> dict[str, tuple[str, int]]:
+def stamps(database: Database) -> dict[str, tuple[str, int]]:
     """Return the stamp and the size of each session."""
     rows = database.execute("SELECT id, stamp, size FROM sessions")
     return {session: (stamp, size) for session, stamp, size in rows}

@@ -1,19 +1,19 @@
 """Seals what is due, in every folder that logs of ours were written to. Any command that looks at the files does so."""
 
-import sqlite3
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from agent_logger.agents.folders import agent_folders
 from agent_logger.agents.registry import located
-from agent_logger.catalog.database import transaction
+from agent_logger.catalog.database import Database, transaction
 from agent_logger.catalog.discovery.own_logs import folders_of_logs, log_folders
+from agent_logger.catalog.refresh.changes import store_property
 
 PAUSE_SECONDS = 3600.0  # time until parts that could not be sealed are tried again
 
 
-def is_due(database: sqlite3.Connection, unsealed_since: float, after_seconds: float | None) -> bool:
+def is_due(database: Database, unsealed_since: float, after_seconds: float | None) -> bool:
     """Whether there may be something to seal, and no process has tried for a while."""
     if after_seconds is None or time.time() - unsealed_since < after_seconds:
         return False
@@ -21,7 +21,7 @@ def is_due(database: sqlite3.Connection, unsealed_since: float, after_seconds: f
     return row is None or not 0 <= time.time() - float(row[0]) < PAUSE_SECONDS
 
 
-def seal(database: sqlite3.Connection, home: Path, after_seconds: float | None, seconds: float) -> int:
+def seal(database: Database, home: Path, after_seconds: float | None, seconds: float) -> int:
     """Seal what is due. Returns how many parts were sealed. When the time is up, the next call continues."""
     from agent_logger.journal.seal import seal_due  # imported here: most callers only ask whether it is due
 
@@ -33,7 +33,7 @@ def seal(database: sqlite3.Connection, home: Path, after_seconds: float | None, 
             if time.monotonic() > until:
                 return count
     with transaction(database):
-        database.execute("INSERT OR REPLACE INTO properties VALUES ('sealing_time', ?)", (str(time.time()),))
+        store_property(database, "sealing_time", str(time.time()))
     return count
 
 

@@ -1,13 +1,12 @@
 """Queries about the sources of sessions in the catalog, as SQL."""
 
-import sqlite3
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
-from agent_logger.catalog.database import json_list
+from agent_logger.catalog.database import Database, json_list
 from agent_logger.files.sources import Source
 from agent_logger.files.stored_text import restored
 
@@ -24,12 +23,12 @@ def source_of(row: Sequence[Any]) -> Source:
     return Source(restored(key), agent, restored(path), restored(name), modified, size, stamp, paths, home, imported)
 
 
-def sources_of(database: sqlite3.Connection, session: str) -> list[Source]:
+def sources_of(database: Database, session: str) -> list[Source]:
     query = f"SELECT {SOURCE} FROM sources WHERE session = ? AND {COUNTING} ORDER BY agent IS NULL, key"
     return list(map(source_of, database.execute(query, (session,))))
 
 
-def sources_to_count(database: sqlite3.Connection, sessions: Iterable[str] | None) -> list[tuple[int, Source]]:
+def sources_to_count(database: Database, sessions: Iterable[str] | None) -> list[tuple[int, Source]]:
     """Return the sources of these sessions, or of all, whose damaged lines were not counted since they changed, each
     with its number."""
     rows = database.execute(
@@ -42,7 +41,7 @@ def sources_to_count(database: sqlite3.Connection, sessions: Iterable[str] | Non
     return [(source, source_of(values)) for source, *values in rows]
 
 
-def damaged_files(database: sqlite3.Connection, sessions: Iterable[str]) -> dict[str, dict[Path, int]]:
+def damaged_files(database: Database, sessions: Iterable[str]) -> dict[str, dict[Path, int]]:
     """Return how many damaged lines are in which file, for each session that has any."""
     query = f"""
         SELECT session, damage_counts.path, damage_counts.damaged_lines
@@ -64,13 +63,13 @@ class OwnLog(NamedTuple):
     is_forked: bool
 
 
-def own_logs(database: sqlite3.Connection) -> list[OwnLog]:
+def own_logs(database: Database) -> list[OwnLog]:
     own = "agent IS NULL AND key = path AND imported IS NULL"
     rows = database.execute(f"SELECT session, path, parent IS NOT NULL FROM sources WHERE {own}")
     return [OwnLog(session, Path(restored(path)), bool(forked)) for session, path, forked in rows]
 
 
-def summaries_beside(database: sqlite3.Connection, session: str) -> dict[str, str]:
+def summaries_beside(database: Database, session: str) -> dict[str, str]:
     """Return the summaries in files of the session's folders, by the line that each ends at."""
     return dict(
         database.execute(
@@ -100,7 +99,7 @@ class OpenLog(NamedTuple):
     stamp: str
 
 
-def open_logs(database: sqlite3.Connection, sessions: Iterable[str] | None) -> list[OpenLog]:
+def open_logs(database: Database, sessions: Iterable[str] | None) -> list[OpenLog]:
     """Return the logs of these sessions, or of all, that are not known to be closed."""
     query = f"SELECT id, path, name, stamp FROM sources WHERE {OPEN_LOG}"
     if sessions is None:

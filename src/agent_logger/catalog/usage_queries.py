@@ -12,7 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from agent_logger.agents.registry import canonical_name
-from agent_logger.catalog.database import json_list
+from agent_logger.catalog.database import Database, json_list
 from agent_logger.catalog.ledger.blocks import BLOCK, Slice, UsageBlock, blocks
 from agent_logger.catalog.ledger.rows import BIT, EPOCH, WITNESS_SETS, LedgerRow
 from agent_logger.catalog.ledger.stored_responses import decode_responses
@@ -35,9 +35,11 @@ from agent_logger.model.responses import ModelResponse
 from agent_logger.model.session import Usage
 
 _PROJECT_TERM = whole_or_part(
-    "SELECT 1 FROM ledger_places WHERE project = ?", "project = ?", "instr(folded(project), folded(?))"
+    "SELECT 1 FROM ledger_places WHERE project = ?", "project = ?", "instr(folded(project), folded(?)) > 0"
 )
-_MODEL_TERM = whole_or_part("SELECT 1 FROM model_tiers WHERE model = ?", "model = ?", "instr(folded(model), folded(?))")
+_MODEL_TERM = whole_or_part(
+    "SELECT 1 FROM model_tiers WHERE model = ?", "model = ?", "instr(folded(model), folded(?)) > 0"
+)
 
 
 def _where(where: Filter, session: str | None) -> tuple[str, list[object]]:
@@ -48,7 +50,7 @@ def _where(where: Filter, session: str | None) -> tuple[str, list[object]]:
         (_MODEL_TERM, where.model),
         ("at >= ?", where.since and since(where.since)),
         ("at < ?", where.until and until(where.until)),
-        ("witnesses & ?", where.witness and BIT.get(where.witness, 0)),
+        ("witnesses & ? <> 0", where.witness and BIT.get(where.witness, 0)),
         ("home IN (SELECT value FROM json_each(?))", None if where.home is None else json_list([where.home])),
         ("session IN (SELECT value FROM json_each(?))", None if where.sessions is None else json_list(where.sessions)),
     ]
@@ -60,11 +62,11 @@ _ROWS = """
 """
 
 
-def ledger_rows(database: sqlite3.Connection, where: Filter, session: str | None = None) -> Iterator[LedgerRow]:
+def ledger_rows(database: Database, where: Filter, session: str | None = None) -> Iterator[LedgerRow]:
     return _ledger_rows(database, *_where(where, session))
 
 
-def session_source_responses(database: sqlite3.Connection, session: str) -> Iterator[ModelResponse]:
+def session_source_responses(database: Database, session: str) -> Iterator[ModelResponse]:
     """Yield all responses that the session's sources report, whether they count or not."""
     blobs = database.execute(
         f"SELECT responses FROM source_responses JOIN sources ON sources.id = source WHERE session = ? AND {COUNTING}",
@@ -73,7 +75,7 @@ def session_source_responses(database: sqlite3.Connection, session: str) -> Iter
     return (response for (data,) in blobs for response in decode_responses(data))
 
 
-def counted_elsewhere(database: sqlite3.Connection, session: str) -> Iterator[LedgerRow]:
+def counted_elsewhere(database: Database, session: str) -> Iterator[LedgerRow]:
     """Yield the responses that the session has too, but another had before it."""
     ids = {response.message_id for response in session_source_responses(database, session) if response.message_id}
     where = """
@@ -84,7 +86,7 @@ def counted_elsewhere(database: sqlite3.Connection, session: str) -> Iterator[Le
     return _ledger_rows(database, where, [session, json_list(ids), session])
 
 
-def _ledger_rows(database: sqlite3.Connection, where: str, values: list[object]) -> Iterator[LedgerRow]:
+def _ledger_rows(database: Database, where: str, values: list[object]) -> Iterator[LedgerRow]:
     query = f"""
         SELECT vendor, message_id, model, tier, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens,
             cache_write_1h_tokens, nano_usd, unpriced_reason, reported_cost_usd, at, session, project, agent, thread,
@@ -137,9 +139,7 @@ _KEYS: Mapping[By, str] = {
 }
 
 
-def usage(
-    database: sqlite3.Connection, by: By, conditions: Filter, zone: tzinfo | None = None
-) -> dict[str | None, Total]:
+def usage(database: Database, by: By, conditions: Filter, zone: tzinfo | None = None) -> dict[str | None, Total]:
     """Return the same as `totals` over the rows, summed in the database."""
     where, values = _where(conditions, None)
     query = f"SELECT {_KEYS.get(by, by)}, {_SUMS} {_ROWS} WHERE {where} GROUP BY 1"
@@ -156,7 +156,7 @@ def usage(
 
 
 def usage_over_time(
-    database: sqlite3.Connection, step: By, by: By, conditions: Filter, zone: tzinfo | None = None
+    database: Database, step: By, by: By, conditions: Filter, zone: tzinfo | None = None
 ) -> dict[str | None, dict[str | None, Total]]:
     """Return totals by day, week or month, and within each by model, project, agent or machine."""
     where, values = _where(conditions, None)
@@ -179,7 +179,7 @@ def usage_over_time(
     return over_time
 
 
-def total_usage(database: sqlite3.Connection, conditions: Filter) -> Total:
+def total_usage(database: Database, conditions: Filter) -> Total:
     where, values = _where(conditions, None)
     summed = Sum()
     row = database.execute(f"SELECT {_SUMS} {_ROWS} WHERE {where}", values).fetchone()
@@ -190,7 +190,7 @@ def total_usage(database: sqlite3.Connection, conditions: Filter) -> Total:
 _HOUR = 3_600_000_000  # microseconds
 
 
-def usage_blocks(database: sqlite3.Connection, conditions: Filter) -> list[UsageBlock]:
+def usage_blocks(database: Database, conditions: Filter) -> list[UsageBlock]:
     """Return the blocks of the rows. A response at a full hour may still be in the block that ends then, so it is in a
     slice of its own."""
     where, values = _where(conditions, None)
@@ -210,7 +210,7 @@ def usage_blocks(database: sqlite3.Connection, conditions: Filter) -> list[Usage
     return blocks(slices)
 
 
-def active_block(database: sqlite3.Connection, conditions: Filter, now: datetime) -> UsageBlock | None:
+def active_block(database: Database, conditions: Filter, now: datetime) -> UsageBlock | None:
     """Return the block that is not over yet. Blocks before a pause of five hours do not matter for it, so the last days
     are enough if they have one."""
     recent = usage_blocks(database, replace(conditions, since=now - RECENT))
@@ -222,7 +222,7 @@ def active_block(database: sqlite3.Connection, conditions: Filter, now: datetime
 RECENT = timedelta(days=3)
 
 
-def unpriced_models(database: sqlite3.Connection, conditions: Filter) -> dict[str | None, int]:
+def unpriced_models(database: Database, conditions: Filter) -> dict[str | None, int]:
     """Return the models that have responses without a price, the one with most of them first."""
     where, values = _where(conditions, None)
     query = f"""
@@ -232,14 +232,14 @@ def unpriced_models(database: sqlite3.Connection, conditions: Filter) -> dict[st
     return dict(database.execute(query, values))
 
 
-def sessions_with_unlisted_calls(database: sqlite3.Connection, conditions: Filter) -> int:
+def sessions_with_unlisted_calls(database: Database, conditions: Filter) -> int:
     """Return how many of the sessions in the rows have calls that are in no sum."""
     where, values = _where(conditions, None)
-    query = "SELECT count(*) FROM sessions WHERE has_unlisted_calls AND responses > 0"
+    query = "SELECT count(*) FROM sessions WHERE has_unlisted_calls <> 0 AND responses > 0"
     if values:
         query = f"""
             SELECT count(DISTINCT session) {_ROWS} WHERE {where}
-                AND session IN (SELECT id FROM sessions WHERE has_unlisted_calls)
+                AND session IN (SELECT id FROM sessions WHERE has_unlisted_calls <> 0)
         """
     (count,) = database.execute(query, values).fetchone()
     return int(count)

@@ -12,8 +12,9 @@ from agent_logger import Catalog
 from agent_logger.archive.run import archive_all
 from agent_logger.catalog.refresh.changes import count_change
 from agent_logger.catalog.refresh.refresh import refresh
+from agent_logger.catalog.sqlite.database import SqliteDatabase
 from agent_logger.home.facts import bury, register_log_folder
-from tests.catalog.catalogs import ID, all_of, assistant, claude_file, made_anew, user
+from tests.catalog.catalogs import ID, all_of, assistant, claude_file, made_anew, sqlite_of, user
 from tests.journal.wire_logs import calls, start
 from tests.journal.wire_logs import write as write_log
 
@@ -32,15 +33,15 @@ def catalog(home: Path) -> Iterator[Catalog]:
         yield opened
 
 
-def rows(catalog: Catalog) -> sqlite3.Connection:
-    return sqlite3.connect(catalog.home / "catalog.db", isolation_level=None)
+def rows(catalog: Catalog) -> SqliteDatabase:
+    return sqlite3.connect(catalog.home / "catalog.db", isolation_level=None, factory=SqliteDatabase)
 
 
 def test_unchanged_sources_are_neither_queried_nor_written(catalog: Catalog) -> None:
     all_of(catalog)
     with Catalog.open(catalog.home) as other, rows(catalog) as database:
         asked: list[str] = []
-        other._databases.main().set_trace_callback(asked.append)
+        sqlite_of(other).main().set_trace_callback(asked.append)
         done = other.refresh()
         assert (done.sources, done.changed, done.files_opened) == (4, 0, 0)
         assert not any(it.lstrip().startswith(("BEGIN", "INSERT", "UPDATE", "DELETE")) for it in asked)
@@ -133,6 +134,6 @@ def test_a_refresh_does_not_cache_folder_state_if_another_process_wrote(home: Pa
             database.execute("UPDATE sources SET stamp = 'as it was' WHERE name = ?", (TWO,))
             count_change(database)
 
-    refresh(catalog._databases.main(), catalog.homes, meanwhile)
+    refresh(sqlite_of(catalog).main(), catalog.homes, meanwhile)
     assert catalog.refresh().changed == 1
     assert catalog.refresh().changed == 0

@@ -14,6 +14,7 @@ import pytest
 from agent_logger import SessionLogger
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.queries import live_candidates
+from agent_logger.catalog.sqlite.database import SqliteDatabase
 from agent_logger.catalog.summary import Filter
 from agent_logger.journal.sync import UPKEEP
 from tests.catalog.catalogs import assistant, claude_file, user
@@ -192,6 +193,6 @@ def test_new_copies_of_old_sessions_are_not_live_candidates(home: Path, catalog:
         name = ID.format(number)
         claude_file(home, name, [user(1, "one", name), assistant(2, "a", name)])
     assert catalog.count(LIVE) == 0
-    database = sqlite3.connect(home / ".agent-logger" / "catalog.db")
+    database = sqlite3.connect(home / ".agent-logger" / "catalog.db", factory=SqliteDatabase)
     assert live_candidates(database) == []
     database.close()

@@ -3,12 +3,12 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
-from agent_logger.catalog.database import open_in_memory
 from agent_logger.catalog.discovery.reader import ResponseBatch
 from agent_logger.catalog.ledger.rows import BIT
 from agent_logger.catalog.refresh.families import SourceReading, update_families
 from agent_logger.catalog.refresh.ingest import ingest
-from agent_logger.catalog.schema import CATALOG
+from agent_logger.catalog.sqlite.database import open_in_memory
+from agent_logger.catalog.sqlite.schema import CATALOG
 from agent_logger.files.sources import Source
 from agent_logger.home.homes import Homes, RemovedSessions
 from agent_logger.model.responses import ModelResponse

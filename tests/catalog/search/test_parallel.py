@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 
 from agent_logger import Catalog, platform
-from agent_logger.catalog.database import open_database
-from agent_logger.catalog.schema import TEXT_INDEX
 from agent_logger.catalog.search import parallel
 from agent_logger.catalog.search.index import IndexedSession
 from agent_logger.catalog.search.shard_builder import ShardBuilder
 from agent_logger.catalog.search.texts import INPUT, Text
-from tests.catalog.catalogs import ID, all_of, assistant, claude_file, made_anew, tool, user
+from agent_logger.catalog.sqlite.database import open_database
+from agent_logger.catalog.sqlite.schema import TEXT_INDEX
+from tests.catalog.catalogs import ID, all_of, assistant, claude_file, made_anew, sqlite_of, tool, user
 
 FAMILIES = 40
 WORDS = ("zebra", "answer", "refused", "tool:Bash", "is:error", '"question 7"')
@@ -203,9 +203,9 @@ def _check_equal(home: Path) -> None:
         assert all_of(catalog, WORDS) == all_of(other, WORDS)
         names = [session.id for session in catalog.sessions()]
         assert catalog.damaged_files(*names) == other.damaged_files(*names)
-        for (shard,) in catalog._databases.text_database().execute("SELECT id FROM shards").fetchall():
+        for (shard,) in sqlite_of(catalog).text_database().execute("SELECT id FROM shards").fetchall():
             check = f"INSERT INTO words_{shard} (words_{shard}) VALUES ('integrity-check')"
-            catalog._databases.text_database().execute(check)
+            sqlite_of(catalog).text_database().execute(check)
 
 
 def _made_by_one(home: Path) -> Path:

@@ -14,16 +14,16 @@ from hypothesis import strategies as st
 
 from agent_logger import Catalog, Filter, Hit
 from agent_logger.catalog import background
-from agent_logger.catalog.database import open_database
-from agent_logger.catalog.schema import TEXT_INDEX
 from agent_logger.catalog.search import index
 from agent_logger.catalog.search.index import IndexHit, TextPosition
 from agent_logger.catalog.search.index_lock import indexing
 from agent_logger.catalog.search.query import EXAMPLES, read
 from agent_logger.catalog.search.snippets import in_files
+from agent_logger.catalog.sqlite.database import open_database
+from agent_logger.catalog.sqlite.schema import TEXT_INDEX
 from agent_logger.files import foreign
 from agent_logger.home.facts import register_log_folder
-from tests.catalog.catalogs import ID, assistant, claude_file, made_anew, tool, user
+from tests.catalog.catalogs import ID, assistant, claude_file, made_anew, sqlite_of, tool, user
 from tests.hostile import HOSTILE
 from tests.journal.wire_logs import calls, start
 from tests.journal.wire_logs import write as write_log
@@ -215,12 +215,12 @@ def test_a_parsed_query_is_always_valid_for_the_index(typed: str) -> None:
 
 def test_a_new_text_is_added_without_indexing_the_others_again(home: Path, catalog: Catalog) -> None:
     catalog.index()
-    rows = catalog._databases.text_database().execute("SELECT index_row, hash FROM texts ORDER BY index_row").fetchall()
+    rows = sqlite_of(catalog).text_database().execute("SELECT index_row, hash FROM texts ORDER BY index_row").fetchall()
     claude_file(home, ONE, [assistant(9, "and a zebra", ONE)])
     catalog.refresh()
     assert found(catalog, "zebra") == [("1", 3)]
     after = (
-        catalog._databases.text_database().execute("SELECT index_row, hash FROM texts ORDER BY index_row").fetchall()
+        sqlite_of(catalog).text_database().execute("SELECT index_row, hash FROM texts ORDER BY index_row").fetchall()
     )
     assert after[: len(rows)] == rows
     assert len(after) == len(rows) + 1
@@ -232,7 +232,7 @@ def test_deleted_texts_are_not_found_and_their_shard_is_rebuilt(home: Path, cata
     catalog.refresh()
     assert found(catalog, "shop project:other") == found(catalog, '"other shop"') == []
     assert found(catalog, "timer") == [("1", 0), ("1", 2), ("1", None)]
-    shards = catalog._databases.text_database().execute("SELECT rows, dead_rows FROM shards").fetchall()
+    shards = sqlite_of(catalog).text_database().execute("SELECT rows, dead_rows FROM shards").fetchall()
     assert shards == [(4, 0)]
 
 
@@ -240,7 +240,7 @@ def test_many_shards_are_searched_as_one(catalog: Catalog, monkeypatch: pytest.M
     monkeypatch.setattr(index, "SHARD_TEXT_BYTES", 10)
     monkeypatch.setattr("agent_logger.catalog.search.search.BATCH_BYTES", 1)
     catalog.index()
-    assert len(catalog._databases.text_database().execute("SELECT id FROM shards").fetchall()) == 2
+    assert len(sqlite_of(catalog).text_database().execute("SELECT id FROM shards").fetchall()) == 2
     for typed, places in QUERIES:
         assert found(catalog, typed) == places, typed
 
@@ -320,7 +320,7 @@ def test_an_index_with_an_unreleased_schema_is_rebuilt(catalog: Catalog) -> None
     assert found(catalog, "zebra") == []
     assert found(catalog, '"connection refused"') == [("1", 0)]
     assert catalog.problem is None
-    assert catalog._databases.text_database().execute("SELECT id, dead_rows FROM shards").fetchall() == [(1, 0)]
+    assert sqlite_of(catalog).text_database().execute("SELECT id, dead_rows FROM shards").fetchall() == [(1, 0)]
 
 
 def test_lines_are_found_by_time_in_sorted_and_unsorted_files(tmp_path: Path) -> None:
@@ -351,7 +351,7 @@ def test_text_copied_by_a_fork_is_found_once_in_the_original_session(home: Path,
         assert [it.snippet for it in asked.search("nine")] == ["nine zebras"]
         assert [it.session for it in asked.search("is:error")] == [ONE]
     rows = (
-        catalog._databases.text_database().execute("SELECT count(*), count(DISTINCT index_row) FROM texts").fetchone()
+        sqlite_of(catalog).text_database().execute("SELECT count(*), count(DISTINCT index_row) FROM texts").fetchone()
     )
     assert rows[0] - rows[1] == 2
 
@@ -383,7 +383,7 @@ def test_a_third_shard_follows_the_second(home: Path, monkeypatch: pytest.Monkey
     with Catalog.open(home / ".agent-logger") as catalog:
         assert catalog.index()
         shards = [
-            number for (number,) in catalog._databases.text_database().execute("SELECT id FROM shards ORDER BY id")
+            number for (number,) in sqlite_of(catalog).text_database().execute("SELECT id FROM shards ORDER BY id")
         ]
         assert shards == [1, 2, 3, 4, 5]
         assert len(catalog.search("zebra", limit=100)) == sum(9 - number for number in range(1, 6))

@@ -1,12 +1,11 @@
 """The history that a fork inherits. It counts in the sessions that had it first."""
 
-import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from agent_logger.catalog.database import json_list
+from agent_logger.catalog.database import Database, json_list
 from agent_logger.catalog.ledger.rows import NEVER, micros_of
 from agent_logger.catalog.ledger.session_responses import responses_of_session
 from agent_logger.catalog.ledger.totals import total_of
@@ -15,7 +14,7 @@ from agent_logger.model.session import Exchange, Inherited, Session, Turn
 ResponseKey = str | int  # the identity of a response: its id, else its time in microseconds
 
 
-def mark_inherited(database: sqlite3.Connection, name: str, session: Session) -> Session:
+def mark_inherited(database: Database, name: str, session: Session) -> Session:
     """Return the session with its parent as the catalog knows it, and mark each turn that counts in another session."""
     row = database.execute("SELECT parent, family FROM sessions WHERE id = ?", (name,)).fetchone()
     if row is None:
@@ -36,10 +35,12 @@ class _LedgerPosition(NamedTuple):
     place: int
 
 
-def _counting_sessions(database: sqlite3.Connection, name: str, family: str, turns: Sequence[Turn]) -> list[str | None]:
+def _counting_sessions(database: Database, name: str, family: str, turns: Sequence[Turn]) -> list[str | None]:
     """Return for each turn the other session of the family that it counts in; None: it counts in its own."""
     keys = {key for turn in turns for key in _response_keys(turn)}
-    rows = database.execute(_FAMILY_RESPONSES, (family, json_list(keys)))
+    ids = json_list(key for key in keys if isinstance(key, str))
+    times = json_list(key for key in keys if isinstance(key, int))
+    rows = database.execute(_FAMILY_RESPONSES, (family, ids, times))
     counted: dict[ResponseKey, list[_LedgerPosition]] = {}
     for message_id, at, session, place in rows:
         counted.setdefault(at if message_id is None else message_id, []).append(_LedgerPosition(at, session, place))
@@ -49,7 +50,10 @@ def _counting_sessions(database: sqlite3.Connection, name: str, family: str, tur
 _FAMILY_RESPONSES = """
     SELECT message_id, at, session, family_position
     FROM ledger JOIN ledger_places ON ledger_places.id = place JOIN sessions ON sessions.id = session
-    WHERE sessions.family = ? AND coalesce(message_id, at) IN (SELECT value FROM json_each(?))
+    WHERE sessions.family = ? AND (
+        message_id IN (SELECT value FROM json_each(?))
+        OR message_id IS NULL AND at IN (SELECT value + 0 FROM json_each(?))
+    )
 """
 
 

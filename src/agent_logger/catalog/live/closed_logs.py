@@ -4,17 +4,16 @@ A program that opens a closed log again writes to it, which changes the stamp. S
 long as its stamp is the same: the work grows with the logs that have changed, not with all that were ever written.
 """
 
-import sqlite3
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from agent_logger import platform
-from agent_logger.catalog.database import transaction
+from agent_logger.catalog.database import Database, transaction
 from agent_logger.catalog.source_queries import OpenLog, open_logs
 from agent_logger.files.parts import parts_by_log, parts_of
 
 
-def note_closed_logs(database: sqlite3.Connection, sessions: Iterable[str] | None) -> None:
+def note_closed_logs(database: Database, sessions: Iterable[str] | None) -> None:
     """Check the logs of these sessions, or of all, that are not known to be closed, and note those that are."""
     closed = [(log.stamp, log.source) for log in _find_closed(open_logs(database, sessions))]
     if closed:

@@ -1,7 +1,6 @@
 """How many lines of a session's files cannot be read: counted when a session is listed or shown, and stored by file."""
 
 import os
-import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from agent_logger.agents.databases.reading import databases_kept_open
-from agent_logger.catalog.database import transaction
+from agent_logger.catalog.database import Database, replace_rows, transaction
 from agent_logger.catalog.refresh.changes import count_change
 from agent_logger.catalog.source_queries import sources_to_count
 from agent_logger.errors import SourceError
@@ -30,14 +29,14 @@ _count = msgspec.json.Decoder(DamageCount).decode
 
 
 @databases_kept_open()
-def count_damaged_lines(database: sqlite3.Connection, sessions: Iterable[str] | None) -> None:
+def count_damaged_lines(database: Database, sessions: Iterable[str] | None) -> None:
     """Count damaged lines of the sources of these sessions, or of all, that have changed since the last count."""
     behind = sources_to_count(database, sessions)
     for start in range(0, len(behind), AT_ONCE):
         _count_in(database, behind[start : start + AT_ONCE])
 
 
-def _count_in(database: sqlite3.Connection, behind: Iterable[tuple[int, Source]]) -> None:
+def _count_in(database: Database, behind: Iterable[tuple[int, Source]]) -> None:
     counts = [(number, source.stamp, list(_counts(database, source))) for number, source in behind]
     with transaction(database):
         for number, stamp, files in counts:
@@ -46,18 +45,16 @@ def _count_in(database: sqlite3.Connection, behind: Iterable[tuple[int, Source]]
             count_change(database)
 
 
-def _store_counts(
-    database: sqlite3.Connection, source: int, stamp: str, files: Sequence[tuple[Path, DamageCount]]
-) -> None:
+def _store_counts(database: Database, source: int, stamp: str, files: Sequence[tuple[Path, DamageCount]]) -> None:
     database.execute("DELETE FROM damage_counts WHERE source = ?", (source,))
     rows = [(storable(str(path)), source, count.places, msgspec.json.encode(count)) for path, count in files]
-    database.executemany("INSERT OR REPLACE INTO damage_counts VALUES (?, ?, ?, ?)", rows)
+    database.executemany(replace_rows("damage_counts", ("path", "source", "damaged_lines", "position")), rows)
     lines = sum(count.places for _, count in files)
     update = "UPDATE sources SET damaged_lines = ?, damage_stamp = ? WHERE id = ?"
     database.execute(update, (lines, stamp, source))
 
 
-def _counts(database: sqlite3.Connection, source: Source) -> Iterator[tuple[Path, DamageCount]]:
+def _counts(database: Database, source: Source) -> Iterator[tuple[Path, DamageCount]]:
     if source.is_in_database:
         with suppress(OSError, SourceError):
             if places := _places_in_database(source):

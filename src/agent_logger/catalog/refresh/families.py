@@ -5,7 +5,6 @@ So sessions are grouped into families, and a change derives the rows of its fami
 something new connects become one.
 """
 
-import sqlite3
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -13,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from agent_logger.agents.claude_code.transcript.beginning import Beginning
-from agent_logger.catalog.database import json_list, upsert
+from agent_logger.catalog.database import Database, json_list, replace_rows, upsert
 from agent_logger.catalog.discovery.reader import NO_SESSION, ResponseBatch
 from agent_logger.catalog.ledger.ledger import Ledger, shared_key
 from agent_logger.catalog.ledger.rows import BITS, NEVER, LedgerRow, micros_of, place_of, time_of
@@ -44,7 +43,7 @@ class SourceReading(msgspec.Struct):
     damage: str | None = None
 
 
-def update_families(database: sqlite3.Connection, read: Sequence[SourceReading], gone: Sequence[str] = ()) -> None:
+def update_families(database: Database, read: Sequence[SourceReading], gone: Sequence[str] = ()) -> None:
     """Store what was read, and forget what is gone (its keys). Call it within a transaction."""
     changed = json_list([*gone, *(reading.source.key for reading in read)])
     of_changed = "FROM sources WHERE key IN (SELECT value FROM json_each(?))"
@@ -64,14 +63,14 @@ def update_families(database: sqlite3.Connection, read: Sequence[SourceReading],
         _store_summaries(database, source, reading.batch)
     # Sorted, as they are in the file.
     known_by = sorted((key, source) for source, keys in numbers for key in keys)
-    database.executemany("INSERT OR IGNORE INTO response_keys VALUES (?, ?)", known_by)
+    database.executemany("INSERT INTO response_keys VALUES (?, ?) ON CONFLICT DO NOTHING", known_by)
     dirty |= {reading.batch.session for reading in read}
     dirty |= _sessions_with_keys(database, {key for source in fresh.values() for key in source.keys})
     dirty |= _relatives(database, read)
     _derive(database, _with_families(database, dirty), fresh)
 
 
-def derive_all(database: sqlite3.Connection) -> None:
+def derive_all(database: Database) -> None:
     """Derive everything again from what is stored, as after a new price list."""
     query = "SELECT family FROM sessions UNION SELECT session FROM sources WHERE session LIKE ? ORDER BY 1"
     names = [name for (name,) in database.execute(query, (f"{NO_SESSION}%",))]
@@ -79,7 +78,7 @@ def derive_all(database: sqlite3.Connection) -> None:
         _derive(database, _with_families(database, set(names[start : start + 200])), {})
 
 
-def derive_overdue(database: sqlite3.Connection) -> None:
+def derive_overdue(database: Database) -> None:
     """Derive sessions again that have a request which was in flight, and has no answer by now."""
     due = "FROM sources WHERE in_flight_until < ?"
     now = (time.time(),)
@@ -88,7 +87,7 @@ def derive_overdue(database: sqlite3.Connection) -> None:
     database.execute(f"UPDATE sources SET in_flight_until = NULL WHERE id IN (SELECT id {due})", now)
 
 
-def _store_source(database: sqlite3.Connection, reading: SourceReading) -> int:
+def _store_source(database: Database, reading: SourceReading) -> int:
     """Store a source. Returns its number."""
     source, batch = reading.source, reading.batch
     columns = {
@@ -111,20 +110,20 @@ def _store_source(database: sqlite3.Connection, reading: SourceReading) -> int:
         **_times(batch.beginning),
         "in_flight_until": max(filter(None, (in_flight_until(total.total) for total in batch.totals)), default=None),
     }
-    unchanged = {name: name for name in ("path", "agent", "home", "name")}
+    unchanged = {name: f"sources.{name}" for name in ("path", "agent", "home", "name")}
     query = upsert(
-        "sources", columns, "key", unchanged | {"closed_stamp": "coalesce(excluded.closed_stamp, closed_stamp)"}
+        "sources", columns, "key", unchanged | {"closed_stamp": "coalesce(excluded.closed_stamp, sources.closed_stamp)"}
     )
     number: int = database.execute(f"{query} RETURNING id", columns).fetchone()[0]
     position = msgspec.json.encode(batch.position) if batch.position else None
     database.execute(
-        "INSERT OR REPLACE INTO source_responses VALUES (?, ?, ?, ?)",
+        replace_rows("source_responses", ("source", "position", "responses", "totals")),
         (number, position, batch.data or encode_responses(batch.responses), encode_totals(batch.totals)),
     )
     return number
 
 
-def _store_summaries(database: sqlite3.Connection, source: int, batch: ResponseBatch) -> None:
+def _store_summaries(database: Database, source: int, batch: ResponseBatch) -> None:
     """Store summaries. Each may describe a session beside this one, which may have been read before and must then be
     read again."""
     stored = dict(database.execute("SELECT leaf, text FROM summaries WHERE source = ?", (source,)))
@@ -138,13 +137,13 @@ def _store_summaries(database: sqlite3.Connection, source: int, batch: ResponseB
     _reset_details(database, [source])
 
 
-def _reset_details(database: sqlite3.Connection, sources: Iterable[int]) -> None:
+def _reset_details(database: Database, sources: Iterable[int]) -> None:
     """Mark the sessions in the same folders to be read again: their titles may change."""
     database.execute(
         """
         UPDATE sessions SET details_stamp = NULL, details_position = NULL WHERE id IN (
             SELECT session FROM sources WHERE folder IN (
-                SELECT folder FROM sources WHERE id IN (SELECT value FROM json_each(?))
+                SELECT folder FROM sources WHERE id IN (SELECT value + 0 FROM json_each(?))
             )
         )
         """,
@@ -166,12 +165,12 @@ def beginning_of(parent: str | None, first_written: int | None, own_line_after: 
     return Beginning(forked_from=parent, first_written=written, own_line_after=own_line_after)
 
 
-def _sessions_with_keys(database: sqlite3.Connection, keys: Collection[int]) -> set[str]:
+def _sessions_with_keys(database: Database, keys: Collection[int]) -> set[str]:
     """Return sessions that have a response with one of these keys."""
     rows = database.execute(
         """
         SELECT DISTINCT session FROM sources WHERE id IN (
-            SELECT source FROM json_each(?) JOIN response_keys ON response_keys.key = value
+            SELECT source FROM json_each(?) JOIN response_keys ON response_keys.key = value + 0
         )
         """,
         (json_list(keys),),
@@ -179,7 +178,7 @@ def _sessions_with_keys(database: sqlite3.Connection, keys: Collection[int]) -> 
     return {name for (name,) in rows}
 
 
-def _relatives(database: sqlite3.Connection, read: Sequence[SourceReading]) -> set[str]:
+def _relatives(database: Database, read: Sequence[SourceReading]) -> set[str]:
     """Return the sessions that these name as their parents, and those that name these."""
     rows = database.execute(
         f"SELECT {_PARENT} FROM sources own WHERE key IN (SELECT value FROM json_each(?)) AND parent IS NOT NULL",
@@ -200,7 +199,7 @@ _PARENT = """
 """
 
 
-def _with_families(database: sqlite3.Connection, sessions: set[str]) -> set[str]:
+def _with_families(database: Database, sessions: set[str]) -> set[str]:
     """Return these sessions, and all that have something in common with one of them."""
     rows = database.execute(
         """
@@ -216,7 +215,7 @@ def _with_families(database: sqlite3.Connection, sessions: set[str]) -> set[str]
 # ---------------------------------------------------------------- deriving
 
 
-def _derive(database: sqlite3.Connection, names: set[str], fresh: Mapping[str, BilledResponses]) -> None:
+def _derive(database: Database, names: set[str], fresh: Mapping[str, BilledResponses]) -> None:
     """Derive the rows of whole families again. `fresh`: what is known of sources without a query."""
     gathered: dict[str, SessionSources] = {}
     for session, source in _sources(database, names, fresh):
@@ -277,7 +276,7 @@ def _counted_once(sources: Sequence[BilledSource]) -> Iterator[BilledResponses]:
 
 
 def _sources(
-    database: sqlite3.Connection, names: set[str], fresh: Mapping[str, BilledResponses]
+    database: Database, names: set[str], fresh: Mapping[str, BilledResponses]
 ) -> Iterable[tuple[str, BilledSource]]:
     rows = database.execute(
         f"""
@@ -297,7 +296,7 @@ def _sources(
         yield session, BilledSource(agent, is_imported, parent, witnesses, size, modified, stamp, responses, beginning)
 
 
-def _replace_rows(database: sqlite3.Connection, sessions: set[str], rows: Sequence[LedgerRow]) -> None:
+def _replace_rows(database: Database, sessions: set[str], rows: Sequence[LedgerRow]) -> None:
     database.execute(
         """
         DELETE FROM ledger WHERE place IN (
@@ -319,7 +318,7 @@ def _model_tier(row: LedgerRow) -> tuple[str, str | None, str | None]:
 
 
 def _row_ids(
-    database: sqlite3.Connection, table: str, rows: Iterable[tuple[str | None, ...]]
+    database: Database, table: str, rows: Iterable[tuple[str | None, ...]]
 ) -> dict[tuple[str | None, ...], int]:
     """Return the numbers of these rows; those that do not exist yet get one."""
     columns = COLUMNS[table]

@@ -1,12 +1,11 @@
 """Reads changed files for what was billed, and adds it to the ledger, some files at a time."""
 
-import sqlite3
 from collections.abc import Container, Iterable, Iterator, Sequence
 
 import msgspec
 
 from agent_logger.agents.databases.reading import databases_kept_open
-from agent_logger.catalog.database import transaction
+from agent_logger.catalog.database import Database, transaction
 from agent_logger.catalog.details import store_lone_details
 from agent_logger.catalog.discovery.reader import ResponseBatch, read_batch
 from agent_logger.catalog.ledger.rows import BIT
@@ -27,7 +26,7 @@ _position = msgspec.json.Decoder(Position).decode
 
 @databases_kept_open()
 def ingest(
-    database: sqlite3.Connection,
+    database: Database,
     changed: Sequence[Source],
     stored: Container[str],
     removed: RemovedSessions,
@@ -68,7 +67,7 @@ def _drop_removed(removed: RemovedSessions, reading: SourceReading) -> SourceRea
     return SourceReading(reading.source, ResponseBatch(reading.batch.session, None, 0, []), REMOVED)
 
 
-def _load_batch(database: sqlite3.Connection, source: Source) -> ResponseBatch | None:
+def _load_batch(database: Database, source: Source) -> ResponseBatch | None:
     row = database.execute(
         """
         SELECT stamp, session, parent, witnesses, responses, position, totals, first_write,

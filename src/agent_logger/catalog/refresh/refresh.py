@@ -3,15 +3,14 @@
 What is unchanged by its stamp is not opened; what has grown is read incrementally where its reader can.
 """
 
-import sqlite3
 import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from agent_logger.catalog.database import json_list, transaction
+from agent_logger.catalog.database import Database, json_list, replace_rows, transaction
 from agent_logger.catalog.discovery.all_sources import find_sources
 from agent_logger.catalog.discovery.own_logs import is_only_sealed
-from agent_logger.catalog.refresh.changes import REMOVED, Progress, changes, count_change
+from agent_logger.catalog.refresh.changes import REMOVED, Progress, changes, count_change, store_property
 from agent_logger.files import foreign
 from agent_logger.files.sources import Source, StampCache
 from agent_logger.files.stored_text import hashed, restored, storable
@@ -30,7 +29,7 @@ class RefreshReport(NamedTuple):
     unsealed_since: float  # the earliest time that an unsealed part of a log was last written to
 
 
-def refresh(database: sqlite3.Connection, homes: Homes, progress: Progress | None = None) -> RefreshReport:
+def refresh(database: Database, homes: Homes, progress: Progress | None = None) -> RefreshReport:
     """Take in what has changed. What was removed does not come back, whichever witness still has it."""
     before = (foreign.work.files, foreign.work.bytes)
     scan = _Scan(database, homes)
@@ -55,7 +54,7 @@ def refresh(database: sqlite3.Connection, homes: Homes, progress: Progress | Non
 class _Scan:
     """The sources that exist, compared with what is known of them."""
 
-    def __init__(self, database: sqlite3.Connection, homes: Homes) -> None:
+    def __init__(self, database: Database, homes: Homes) -> None:
         self.removed = RemovedSessions(homes)
         self.changes = changes(database)  # changes before we looked
         self.folder_hashes = _load_folder_hashes(database, self.removed)
@@ -80,19 +79,20 @@ class _Scan:
 
 # Facts about a log are true of its sealed form, too, except for the names of files with damaged lines.
 _SEALED = """
-    UPDATE sources SET stamp = ?1, size = ?2, closed_stamp = iif(closed_stamp = stamp, ?1, closed_stamp),
-        damage_stamp = iif(damage_stamp = stamp AND damaged_lines = 0, ?1, damage_stamp)
+    UPDATE sources SET stamp = ?1, size = ?2,
+        closed_stamp = CASE WHEN closed_stamp = stamp THEN ?1 ELSE closed_stamp END,
+        damage_stamp = CASE WHEN damage_stamp = stamp AND damaged_lines = 0 THEN ?1 ELSE damage_stamp END
     WHERE key = ?3
 """
 
 
-def _store_known_changes(database: sqlite3.Connection, scan: _Scan) -> int:
+def _store_known_changes(database: Database, scan: _Scan) -> int:
     """Store what is known without opening a file. Returns how many changes that was."""
     if not (scan.gone or scan.sealed or scan.cache.new):
         return 0
     with transaction(database):
         rows = ((storable(path), *values) for path, values in scan.cache.new.items())
-        database.executemany("INSERT OR REPLACE INTO stamp_cache VALUES (?, ?, ?)", rows)
+        database.executemany(replace_rows("stamp_cache", ("path", "stamp", "value")), rows)
         for source in scan.sealed:
             database.execute(_SEALED, (source.stamp, source.size, storable(source.key)))
         if scan.gone:
@@ -110,12 +110,12 @@ class _SourceState(NamedTuple):
     session: str
 
 
-def _source_states(database: sqlite3.Connection, unchanged: Sequence[str]) -> dict[str, _SourceState]:
+def _source_states(database: Database, unchanged: Sequence[str]) -> dict[str, _SourceState]:
     """Return the states of sources by key, except for those in folders that look unchanged."""
     rows = database.execute(
         """
         SELECT key, stamp, read_error, session FROM sources WHERE folder IN (
-            SELECT folder FROM (SELECT DISTINCT folder FROM sources)
+            SELECT folder FROM (SELECT DISTINCT folder FROM sources) folders
             WHERE folder NOT IN (SELECT value || '/' FROM json_each(?))
         )
         """,
@@ -142,7 +142,7 @@ def _is_changed(source: Source, before: _SourceState | None, removed: RemovedSes
     return before.damage != REMOVED if removed.has(source.home, before.session) else before.damage is not None
 
 
-def _update_prices(database: sqlite3.Connection) -> None:
+def _update_prices(database: Database) -> None:
     """Derive the ledger again if the price list has changed: all its costs come from one price list."""
     row = database.execute("SELECT value FROM properties WHERE name = 'price_date'").fetchone()
     if row and row[0] == price_date():
@@ -152,11 +152,11 @@ def _update_prices(database: sqlite3.Connection) -> None:
             from agent_logger.catalog.refresh.families import derive_all
 
             derive_all(database)
-        database.execute("INSERT OR REPLACE INTO properties VALUES ('price_date', ?)", (price_date(),))
+        store_property(database, "price_date", price_date())
         count_change(database)
 
 
-def _count_overdue(database: sqlite3.Connection) -> None:
+def _count_overdue(database: Database) -> None:
     query = "SELECT 1 FROM sources WHERE in_flight_until < ? LIMIT 1"
     if database.execute(query, (time.time(),)).fetchone():
         from agent_logger.catalog.refresh.families import derive_overdue
@@ -169,7 +169,7 @@ def _count_overdue(database: sqlite3.Connection) -> None:
 # ---------------------------------------------------------------- folders that look as they did
 
 
-def _load_folder_hashes(database: sqlite3.Connection, removed: RemovedSessions) -> dict[str, str]:
+def _load_folder_hashes(database: Database, removed: RemovedSessions) -> dict[str, str]:
     """Return the folder hashes; none after a session was removed: all that shows it must be found."""
     row = database.execute("SELECT value FROM properties WHERE name = 'tombstones'").fetchone()
     if (row[0] if row else "") != _hash_names(removed):
@@ -182,7 +182,7 @@ def _hash_names(removed: RemovedSessions) -> str:
     return str(hashed(names)) if names else ""
 
 
-def _store_folder_hashes(database: sqlite3.Connection, scan: _Scan, written: int) -> None:
+def _store_folder_hashes(database: Database, scan: _Scan, written: int) -> None:
     """Store the hashes, once all that is in these folders was taken in, and if no other process wrote meanwhile: one
     that looked before us may have stored what it saw then. A folder with a file that cannot be read is looked at every
     time."""
@@ -198,4 +198,4 @@ def _store_folder_hashes(database: sqlite3.Connection, scan: _Scan, written: int
             database.execute("DELETE FROM folder_hashes")
             rows = ((storable(folder), value) for folder, value in hashes.items())
             database.executemany("INSERT INTO folder_hashes VALUES (?, ?)", rows)
-            database.execute("INSERT OR REPLACE INTO properties VALUES ('tombstones', ?)", (_hash_names(scan.removed),))
+            store_property(database, "tombstones", _hash_names(scan.removed))

@@ -60,13 +60,14 @@ def session_columns(
 
 
 # The columns of a session that exists which do not just get the new value.
-_SAME_DESCENT = "inherited_turns = excluded.inherited_turns AND parent IS excluded.parent"
+_SAME_DESCENT = "sessions.inherited_turns = excluded.inherited_turns AND sessions.parent IS excluded.parent"
 SESSION_CHANGES = {
-    "agent": "coalesce(excluded.agent, agent)",
-    "last_active": """CASE WHEN details_stamp IS excluded.stamp THEN coalesce(ended, excluded.last_active)
-        ELSE max(coalesce(ended, excluded.last_active), excluded.last_active) END""",
-    "details_stamp": f"iif({_SAME_DESCENT}, details_stamp, NULL)",
-    "details_position": f"iif({_SAME_DESCENT}, details_position, NULL)",
+    "agent": "coalesce(excluded.agent, sessions.agent)",
+    "last_active": """CASE WHEN sessions.details_stamp IS excluded.stamp
+        THEN coalesce(sessions.ended, excluded.last_active)
+        ELSE max(coalesce(sessions.ended, excluded.last_active), excluded.last_active) END""",
+    "details_stamp": f"CASE WHEN {_SAME_DESCENT} THEN sessions.details_stamp END",
+    "details_position": f"CASE WHEN {_SAME_DESCENT} THEN sessions.details_position END",
 }
 
 

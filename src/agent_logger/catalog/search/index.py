@@ -9,14 +9,13 @@ cannot be removed from an index one by one. Where very much is new, several proc
 (`parallel.py`); later sessions are added to these until they are full.
 """
 
-import sqlite3
 import time
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
-from agent_logger.catalog.database import json_list, transaction
+from agent_logger.catalog.database import Database, json_list, transaction
 from agent_logger.catalog.search.texts import NO_TURN, Text
 from agent_logger.catalog.search.tokenizer import space_words
 
@@ -55,31 +54,31 @@ class IndexHit(NamedTuple):
     rank: float
 
 
-def stamps(database: sqlite3.Connection) -> dict[str, str]:
+def stamps(database: Database) -> dict[str, str]:
     return dict(database.execute("SELECT session, stamp FROM indexed_sessions"))
 
 
-def marks(database: sqlite3.Connection) -> dict[str, bytes]:
+def marks(database: Database) -> dict[str, bytes]:
     """Return where sessions that can be read incrementally continue."""
     return dict(database.execute("SELECT session, position FROM indexed_sessions WHERE position IS NOT NULL"))
 
 
-def complete_state(database: sqlite3.Connection) -> str | None:
+def complete_state(database: Database) -> str | None:
     """Return the state of the catalog whose texts are all in the index."""
     row = database.execute("SELECT value FROM properties WHERE name = 'catalog_state'").fetchone()
     return row[0] if row else None
 
 
-def store_complete_state(database: sqlite3.Connection, state: str) -> None:
+def store_complete_state(database: Database, state: str) -> None:
     with transaction(database):
         database.execute("INSERT OR REPLACE INTO properties VALUES ('catalog_state', ?)", (state,))
 
 
-def forget_complete_state(database: sqlite3.Connection) -> None:
+def forget_complete_state(database: Database) -> None:
     database.execute("DELETE FROM properties")
 
 
-def index(database: sqlite3.Connection, entries: Iterable[IndexedSession], gone: Iterable[str] = ()) -> None:
+def index(database: Database, entries: Iterable[IndexedSession], gone: Iterable[str] = ()) -> None:
     """Index these sessions, and forget those that are gone; all at once, or nothing of it."""
     with transaction(database):
         forget_complete_state(database)
@@ -93,7 +92,7 @@ def index(database: sqlite3.Connection, entries: Iterable[IndexedSession], gone:
         _drop_dead(database)
 
 
-def erase(database: sqlite3.Connection, sessions: Iterable[str]) -> None:
+def erase(database: Database, sessions: Iterable[str]) -> None:
     """Remove every word of these sessions; others that shared a shard with them must be indexed again."""
     with transaction(database):
         forget_complete_state(database)
@@ -105,7 +104,7 @@ def erase(database: sqlite3.Connection, sessions: Iterable[str]) -> None:
             _drop(database, shard)
 
 
-def _shards_of(database: sqlite3.Connection, session: str) -> set[int]:
+def _shards_of(database: Database, session: str) -> set[int]:
     """Return the shards that have a text of the session."""
     query = """
         SELECT DISTINCT index_row >> ? FROM texts
@@ -129,7 +128,7 @@ class Scope(NamedTuple):
         return f"{within} {times} {'AND is_error' if self.error else ''}"
 
 
-def matches(database: sqlite3.Connection, match: str, scope: Scope, limit: int) -> list[IndexHit]:
+def matches(database: Database, match: str, scope: Scope, limit: int) -> list[IndexHit]:
     """Return the rows that match, the best first, and of equals the newer one."""
     shards = [shard for (shard,) in database.execute("SELECT id FROM shards ORDER BY id DESC")]
     rows = [row for shard in shards for row in _matches_in_shard(database, shard, match, scope, limit)]
@@ -139,7 +138,7 @@ def matches(database: sqlite3.Connection, match: str, scope: Scope, limit: int) 
 MONTH = 30 * 86_400_000.0  # milliseconds; what was said now counts twice, and half of that is gone in a month
 
 
-def failed_calls(database: sqlite3.Connection, scope: Scope, limit: int) -> list[IndexHit]:
+def failed_calls(database: Database, scope: Scope, limit: int) -> list[IndexHit]:
     """Return tool calls that failed, the newest first."""
     query = f"""
         SELECT {_PLACES}, kind, at, result_at, is_error, hash, 0.0
@@ -149,7 +148,7 @@ def failed_calls(database: sqlite3.Connection, scope: Scope, limit: int) -> list
     return [_read_hit(row) for row in database.execute(query, {**scope._asdict(), "limit": limit})]
 
 
-def first_turns(database: sqlite3.Connection, session: str, exchanges: Iterable[int]) -> dict[int, int]:
+def first_turns(database: Database, session: str, exchanges: Iterable[int]) -> dict[int, int]:
     """Return the first turn of these exchanges of a session, where an exchange has one."""
     query = """
         SELECT exchange, min(turn) FROM texts
@@ -171,7 +170,7 @@ def _read_hit(row: Sequence[Any]) -> IndexHit:
 MOST_MATCHES = 10_000
 
 
-def _matches_in_shard(database: sqlite3.Connection, shard: int, match: str, scope: Scope, limit: int) -> list[IndexHit]:
+def _matches_in_shard(database: Database, shard: int, match: str, scope: Scope, limit: int) -> list[IndexHit]:
     table = f"words_{shard}"
     query = f"""
         SELECT {_PLACES}, kind, at, result_at, is_error, hash,
@@ -190,7 +189,7 @@ def _matches_in_shard(database: sqlite3.Connection, shard: int, match: str, scop
 # ---------------------------------------------------------------- shards
 
 
-def add_shard(database: sqlite3.Connection, rows: int = 0, text_bytes: int = 0) -> int:
+def add_shard(database: Database, rows: int = 0, text_bytes: int = 0) -> int:
     """Add a shard for so many rows. Returns its number. Its words are in the table `words_` and that number."""
     shard: int
     (shard,) = database.execute("SELECT coalesce(max(id), 0) + 1 FROM shards").fetchone()
@@ -199,7 +198,7 @@ def add_shard(database: sqlite3.Connection, rows: int = 0, text_bytes: int = 0) 
     return shard
 
 
-def create_words(database: sqlite3.Connection, schema: str, table: str) -> None:
+def create_words(database: Database, schema: str, table: str) -> None:
     """Create a table of words in one of the connection's databases."""
     database.execute(
         f"CREATE VIRTUAL TABLE {schema}.{table} USING fts5"
@@ -208,7 +207,7 @@ def create_words(database: sqlite3.Connection, schema: str, table: str) -> None:
     database.execute(f"INSERT INTO {schema}.{table} ({table}, rank) VALUES ('hashsize', {HASH_BYTES})")
 
 
-def add_words(database: sqlite3.Connection, table: str, texts: Iterable[Text], first: int) -> None:
+def add_words(database: Database, table: str, texts: Iterable[Text], first: int) -> None:
     """Add the words of texts, in rows from that number on. Do so at once: any other statement in between makes SQLite
     write out the words it has gathered."""
     words = (
@@ -235,7 +234,7 @@ RowsByText = dict[tuple[int, int, int], list[int]]  # rows of an index by what c
 class _Shard:
     """The shard that grows, and what is to be written to it."""
 
-    def __init__(self, database: sqlite3.Connection) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
         self._shard, self._first = _growing_shard(database)
         self._words: list[Text] = []
@@ -285,7 +284,7 @@ class _Shard:
         add_words(self._database, f"words_{shard}", texts, self._first)  # last
 
 
-def _register(database: sqlite3.Connection, entry: IndexedSession) -> tuple[int, Sequence[Text]]:
+def _register(database: Database, entry: IndexedSession) -> tuple[int, Sequence[Text]]:
     """Return the number of the session, and its texts that are not in the index yet. The others stay where they are."""
     row = database.execute("SELECT id FROM indexed_sessions WHERE session = ?", (entry.session,)).fetchone()
     if row is None:
@@ -298,7 +297,7 @@ def _register(database: sqlite3.Connection, entry: IndexedSession) -> tuple[int,
     return session, _reuse_rows(database, session, entry)
 
 
-def _reuse_rows(database: sqlite3.Connection, session: int, entry: IndexedSession) -> list[Text]:
+def _reuse_rows(database: Database, session: int, entry: IndexedSession) -> list[Text]:
     """Return the texts that have no row yet; the rows of the others are kept, and rows without a text removed."""
     rows_by_hash = _rows_by_hash(database, session, entry.since)
     new: list[Text] = []
@@ -314,7 +313,7 @@ def _reuse_rows(database: sqlite3.Connection, session: int, entry: IndexedSessio
     return new
 
 
-def _rows_by_hash(database: sqlite3.Connection, session: int, since: tuple[int, int]) -> dict[int, list[int]]:
+def _rows_by_hash(database: Database, session: int, since: tuple[int, int]) -> dict[int, list[int]]:
     query = """
         SELECT index_row, hash FROM texts
         WHERE session = ?1 AND exchange >= ?2 AND (exchange > ?2 OR turn >= ?3) ORDER BY index_row DESC
@@ -325,14 +324,14 @@ def _rows_by_hash(database: sqlite3.Connection, session: int, since: tuple[int, 
     return rows
 
 
-def _growing_shard(database: sqlite3.Connection) -> tuple[int, int]:
+def _growing_shard(database: Database) -> tuple[int, int]:
     """Return the shard that grows, and the number of its next row."""
     query = "SELECT id, next_row FROM shards WHERE text_bytes < ? ORDER BY id DESC LIMIT 1"
     row = database.execute(query, (SHARD_TEXT_BYTES,)).fetchone()
     return (row[0], row[1]) if row else (add_shard(database), 1)
 
 
-def _forget(database: sqlite3.Connection, session: str) -> None:
+def _forget(database: Database, session: str) -> None:
     row = database.execute("SELECT id FROM indexed_sessions WHERE session = ?", (session,)).fetchone()
     if row:
         rows = database.execute("SELECT index_row FROM texts WHERE session = ?", row).fetchall()
@@ -340,7 +339,7 @@ def _forget(database: sqlite3.Connection, session: str) -> None:
         database.execute("DELETE FROM indexed_sessions WHERE id = ?", row)
 
 
-def _remove(database: sqlite3.Connection, session: int, rows: Sequence[int]) -> None:
+def _remove(database: Database, session: int, rows: Sequence[int]) -> None:
     """Remove rows. A row that a fork also uses is not dead."""
     given = json_list(rows)
     database.execute(
@@ -357,13 +356,13 @@ def _remove(database: sqlite3.Connection, session: int, rows: Sequence[int]) -> 
     database.executemany("UPDATE shards SET dead_rows = dead_rows + ? WHERE id = ?", dead)
 
 
-def _drop_dead(database: sqlite3.Connection) -> None:
+def _drop_dead(database: Database) -> None:
     dead = database.execute("SELECT id FROM shards WHERE dead_rows > rows * ?", (MOST_DEAD,)).fetchall()
     for (shard,) in dead:
         _drop(database, shard)
 
 
-def _drop(database: sqlite3.Connection, shard: int) -> None:
+def _drop(database: Database, shard: int) -> None:
     """Drop a shard. All sessions that have a text in it must be indexed again, as a whole."""
     query = """
         SELECT session FROM indexed_sessions

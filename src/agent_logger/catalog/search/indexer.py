@@ -1,7 +1,6 @@
 """A process that indexes its share of the sessions that are new to the index (`parallel.py` starts it)."""
 
 import os
-import sqlite3
 import sys
 from collections.abc import Iterator
 from contextlib import closing
@@ -10,15 +9,15 @@ from pathlib import Path
 import msgspec
 
 from agent_logger.agents.databases.reading import databases_kept_open
-from agent_logger.catalog import queries
-from agent_logger.catalog.database import open_database
+from agent_logger.catalog.database import Database
 from agent_logger.catalog.details import ReadDetails, load_whole, store_details
 from agent_logger.catalog.queries import OutdatedSession
 from agent_logger.catalog.refresh.damage import count_damaged_lines
-from agent_logger.catalog.schema import CATALOG, TEXT_INDEX
 from agent_logger.catalog.search.index import IndexedSession
 from agent_logger.catalog.search.shard_builder import ShardBuilder
 from agent_logger.catalog.search.texts import texts_of
+from agent_logger.catalog.sqlite.database import SqliteDatabase, open_database, prepare
+from agent_logger.catalog.sqlite.schema import CATALOG, TEXT_INDEX
 
 WAIT_MS = 60_000  # for the other indexers, of which one at a time writes
 STORED_BYTES = 8_000_000  # of files whose details are stored at once
@@ -41,7 +40,7 @@ def _main(folder: Path) -> None:
         closing(open_database(folder / "catalog.db", CATALOG)) as catalog,
         closing(open_database(folder / "catalog-text.db", TEXT_INDEX)) as texts,
     ):
-        queries.prepare(catalog)
+        prepare(catalog)
         for database in (catalog, texts):
             database.execute(f"PRAGMA busy_timeout = {WAIT_MS}")
         with databases_kept_open():
@@ -50,9 +49,7 @@ def _main(folder: Path) -> None:
                 os.write(sys.stdout.fileno(), b"%d\n" % done)
 
 
-def index_share(
-    folder: Path, catalog: sqlite3.Connection, texts: sqlite3.Connection, share: IndexShare
-) -> Iterator[int]:
+def index_share(folder: Path, catalog: Database, texts: SqliteDatabase, share: IndexShare) -> Iterator[int]:
     """Index the share. Yields the bytes of files that were read since the last time; always before a shard is
     published, because nobody may want it any more."""
     builder = ShardBuilder(texts)
@@ -70,14 +67,14 @@ def index_share(
     builder.publish(folder)
 
 
-def _read(catalog: sqlite3.Connection, source: OutdatedSession, read: list[ReadDetails]) -> IndexedSession:
+def _read(catalog: Database, source: OutdatedSession, read: list[ReadDetails]) -> IndexedSession:
     session, details = load_whole(catalog, source)
     read.append(details)
     mark = msgspec.json.encode(details.mark) if details.mark else None
     return IndexedSession(source.id, source.stamp, texts_of(session) if session else [], mark=mark)
 
 
-def _store(catalog: sqlite3.Connection, read: list[ReadDetails]) -> int:
+def _store(catalog: Database, read: list[ReadDetails]) -> int:
     """Store what was read, and what goes with it. Returns how many bytes of files that was."""
     store_details(catalog, read)
     count_damaged_lines(catalog, [details.of.id for details in read])

@@ -1,16 +1,16 @@
 """Searches labels and notes: they are few, and read from the facts each time."""
 
 import re
-import sqlite3
 from collections.abc import Iterator, Mapping
 
+from agent_logger.catalog.database import Database
 from agent_logger.catalog.queries import headings
 from agent_logger.catalog.search.query import Query
 from agent_logger.catalog.summary import Hit, SessionHeading
 from agent_logger.home.marks import Marks, marked_sessions
 
 
-def mark_hits(catalog: sqlite3.Connection, marks: Mapping[str, Marks], query: Query) -> Iterator[Hit]:
+def mark_hits(catalog: Database, marks: Mapping[str, Marks], query: Query) -> Iterator[Hit]:
     """Yield the sessions whose label or note has the words, the one last active first. Without words, those with the
     label or pin that is asked for."""
     if not query.can_match_marks or not (query.words or query.label or query.pinned):

@@ -5,7 +5,6 @@ get done, for it was killed, for example.
 """
 
 import os
-import sqlite3
 import subprocess
 from collections.abc import Generator
 from contextlib import closing, suppress
@@ -14,11 +13,12 @@ from pathlib import Path
 import msgspec
 
 from agent_logger import platform
-from agent_logger.catalog.database import is_file
+from agent_logger.catalog.database import Database
 from agent_logger.catalog.queries import OutdatedSession
 from agent_logger.catalog.refresh.changes import Progress
 from agent_logger.catalog.search import index as text_index
 from agent_logger.catalog.search.indexer import IndexShare
+from agent_logger.catalog.sqlite.database import SqliteDatabase, is_file
 
 SHARE_BYTES = 64_000_000  # of files: less is not worth a process, and would make many small shards
 MOST_INDEXERS = 8  # each takes about 120 MB of memory; and one at a time writes
@@ -27,12 +27,10 @@ SHARD_TEXT_BYTES = text_index.SHARD_TEXT_BYTES // 2  # bytes of texts; until the
 Family = list[OutdatedSession]
 
 
-def index_new_sessions(
-    folder: Path, catalog: sqlite3.Connection, texts: sqlite3.Connection, progress: Progress | None = None
-) -> None:
+def index_new_sessions(folder: Path, catalog: Database, texts: Database, progress: Progress | None = None) -> None:
     """Index sessions that the index has nothing of, if they are worth more than one process. Reads their details, and
     counts damaged lines, too. `folder`: that of the catalog."""
-    if not (is_file(catalog) and is_file(texts)):
+    if not all(isinstance(database, SqliteDatabase) and is_file(database) for database in (catalog, texts)):
         return
     families = _new_families(catalog, texts)
     total, done = sum(_size(family) for family in families), 0
@@ -46,7 +44,7 @@ def index_new_sessions(
                 progress(done, total)
 
 
-def _new_families(catalog: sqlite3.Connection, texts: sqlite3.Connection) -> list[Family]:
+def _new_families(catalog: Database, texts: Database) -> list[Family]:
     """Return the sessions of families that the index has nothing of, the family last active first."""
     stamps = text_index.stamps(texts)
     families: dict[str, Family] = {}

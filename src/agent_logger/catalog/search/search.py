@@ -1,7 +1,6 @@
 """Searches all sessions, and keeps the index up to date with them."""
 
 import re
-import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -14,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from agent_logger.agents.databases.reading import databases_kept_open
-from agent_logger.catalog.database import json_list
+from agent_logger.catalog.database import Database, json_list
 from agent_logger.catalog.details import (
     ReadDetails,
     load_details,
@@ -56,9 +55,7 @@ class Coverage(NamedTuple):
         return self.done >= self.total
 
 
-def outdated_sessions(
-    catalog: sqlite3.Connection, texts: sqlite3.Connection, *, details: bool = False
-) -> list[OutdatedSession]:
+def outdated_sessions(catalog: Database, texts: Database, *, details: bool = False) -> list[OutdatedSession]:
     """Return sessions whose files are newer than the index, the one last active first; and, with `details`, those whose
     details are not known."""
     stamps = text_index.stamps(texts)
@@ -70,7 +67,7 @@ def outdated_sessions(
     ]
 
 
-def coverage(catalog: sqlite3.Connection, texts: sqlite3.Connection) -> Coverage:
+def coverage(catalog: Database, texts: Database) -> Coverage:
     (total,) = catalog.execute("SELECT coalesce(sum(size), 0) FROM sessions").fetchone()
     if text_index.complete_state(texts) == state(catalog):
         return Coverage(total, total)
@@ -78,8 +75,8 @@ def coverage(catalog: sqlite3.Connection, texts: sqlite3.Connection) -> Coverage
 
 
 def index(
-    catalog: sqlite3.Connection,
-    texts: sqlite3.Connection,
+    catalog: Database,
+    texts: Database,
     progress: Progress | None = None,
     seconds: float = float("inf"),
 ) -> bool:
@@ -98,9 +95,7 @@ def index(
 
 
 @databases_kept_open()
-def _index_outdated(
-    catalog: sqlite3.Connection, texts: sqlite3.Connection, progress: Progress | None, until: float
-) -> bool:
+def _index_outdated(catalog: Database, texts: Database, progress: Progress | None, until: float) -> bool:
     left = outdated_sessions(catalog, texts, details=True)
     total, done = sum(source.size for source in left), 0
     batch = _Batch(catalog, texts)
@@ -118,13 +113,13 @@ def _index_outdated(
     return True
 
 
-def _drop_gone(catalog: sqlite3.Connection, texts: sqlite3.Connection) -> None:
+def _drop_gone(catalog: Database, texts: Database) -> None:
     there = {name for (name,) in catalog.execute("SELECT id FROM sessions")}
     if gone := text_index.stamps(texts).keys() - there:
         text_index.index(texts, [], gone)
 
 
-def relatives(catalog: sqlite3.Connection) -> dict[str, list[str]]:
+def relatives(catalog: Database) -> dict[str, list[str]]:
     """Return the relatives of each session that has some: sessions that have responses in common with it, as forks
     have."""
     families: dict[str, list[str]] = {}
@@ -154,7 +149,7 @@ def tail_texts(tail: SessionTail) -> list[Text]:
 class _Batch:
     """Sessions that have been read, and are written together."""
 
-    def __init__(self, catalog: sqlite3.Connection, texts: sqlite3.Connection) -> None:
+    def __init__(self, catalog: Database, texts: Database) -> None:
         self._catalog, self._texts = catalog, texts
         self._relatives = relatives(catalog)
         self._marks = text_index.marks(texts)
@@ -191,8 +186,8 @@ class _Batch:
 class Searched(NamedTuple):
     """What is searched: the catalog, its index, what people say of sessions, and the homes that have them."""
 
-    catalog: sqlite3.Connection
-    texts: sqlite3.Connection
+    catalog: Database
+    texts: Database
     marks: Mapping[str, Marks]
     homes: Homes
 
@@ -280,7 +275,7 @@ class _Session(NamedTuple):
     place: int  # the place in its family
 
 
-def _sessions(catalog: sqlite3.Connection, hits: Sequence[IndexHit]) -> dict[str, _Session]:
+def _sessions(catalog: Database, hits: Sequence[IndexHit]) -> dict[str, _Session]:
     names = json_list({place.session for hit in hits for place in hit.places})
     rows = catalog.execute(
         """
@@ -311,7 +306,7 @@ def _merge_copies(
 
 
 def _snippets(
-    catalog: sqlite3.Connection,
+    catalog: Database,
     located: Sequence[tuple[IndexHit, TextPosition]],
     words: Sequence[re.Pattern[str]],
 ) -> list[Snippet]:
@@ -329,7 +324,7 @@ def _snippets(
 class _SessionTexts:
     """The texts of one session, in its files; the session is read as a whole only for a hit that needs this."""
 
-    def __init__(self, catalog: sqlite3.Connection, name: str, words: Sequence[re.Pattern[str]]) -> None:
+    def __init__(self, catalog: Database, name: str, words: Sequence[re.Pattern[str]]) -> None:
         self._catalog, self._name, self._words = catalog, name, words
         agents_own = (source for source in sources_of(catalog, name) if source.agent)
         self._files = [Path(path) for source in agents_own for path in (source.path, *(source.others or ()))]

@@ -5,7 +5,6 @@ however that ends. Then the shard is copied into the index, in one transaction t
 number of processes build shards, and one at a time writes.
 """
 
-import sqlite3
 from pathlib import Path
 
 from agent_logger.catalog.database import transaction
@@ -20,6 +19,7 @@ from agent_logger.catalog.search.index import (
     forget_complete_state,
 )
 from agent_logger.catalog.search.texts import Text
+from agent_logger.catalog.sqlite.database import SqliteDatabase
 from agent_logger.home.facts import tombstones
 
 _TABLES = """
@@ -41,7 +41,7 @@ _TextKey = tuple[int, int, int]  # hash, time and kind, which copies of a text h
 class ShardBuilder:
     """One shard after the other. Use the connection for nothing else."""
 
-    def __init__(self, database: sqlite3.Connection) -> None:
+    def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
         self._begin()
 

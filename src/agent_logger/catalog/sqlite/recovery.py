@@ -1,14 +1,16 @@
 """The databases of a catalog, whatever happens to them: a damaged one is made again, and one that cannot be written is
 replaced by one in memory."""
 
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from agent_logger.catalog import queries
-from agent_logger.catalog.database import (
+from agent_logger.catalog.folders_of_catalogs import mark_used
+from agent_logger.catalog.refresh.changes import Progress
+from agent_logger.catalog.refresh.refresh import RefreshReport, refresh
+from agent_logger.catalog.sqlite.database import (
     DAMAGED,
+    SqliteDatabase,
     UnusableError,
     discard,
     is_damage,
@@ -16,25 +18,26 @@ from agent_logger.catalog.database import (
     is_same_file,
     open_database,
     open_in_memory,
+    prepare,
 )
-from agent_logger.catalog.folders_of_catalogs import mark_used
-from agent_logger.catalog.refresh.refresh import refresh
-from agent_logger.catalog.schema import CATALOG, TEXT_INDEX
+from agent_logger.catalog.sqlite.schema import CATALOG, TEXT_INDEX
 from agent_logger.home.homes import Homes
 
 T = TypeVar("T")
 
 
-class CatalogDatabases:
+class SqliteEngine:
     """The database of the catalog and that of the search index; each is opened when it is first needed. `problem` says
     why they are in memory alone, if they are."""
 
+    is_written = True
+
     def __init__(self, homes: Homes, folder: Path) -> None:
         self.problem: str | None = None
-        self.texts: sqlite3.Connection | None = None  # as it was opened last
+        self.texts: SqliteDatabase | None = None  # as it was opened last
         self._homes, self._folder = homes, folder
         self._path, self._text_path = folder / "catalog.db", folder / "catalog-text.db"
-        self._open: sqlite3.Connection | None = None
+        self._open: SqliteDatabase | None = None
 
     def close(self) -> None:
         for database in (self._open, self.texts):
@@ -42,7 +45,10 @@ class CatalogDatabases:
                 database.close()
         self._open = self.texts = None
 
-    def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    def refresh(self, progress: Progress | None) -> RefreshReport:
+        return self.run(lambda database: refresh(database, self._homes, progress))
+
+    def run(self, work: Callable[[SqliteDatabase], T]) -> T:
         """Run a query, and run it again with another database if this one fails: a new one, else one in memory."""
         try:
             return work(self.main())
@@ -52,7 +58,7 @@ class CatalogDatabases:
             self._recover(error)
         return work(self.main())
 
-    def run_with_texts(self, work: Callable[[sqlite3.Connection, sqlite3.Connection], T]) -> T:
+    def run_with_texts(self, work: Callable[[SqliteDatabase, SqliteDatabase], T]) -> T:
         """Run a query that needs the search index too, with recovery. The index is replaced if another catalog does not
         help."""
         try:
@@ -63,7 +69,7 @@ class CatalogDatabases:
             self._recover_texts(self.texts, error)
         return self.run(lambda database: work(database, self.text_database()))
 
-    def main(self) -> sqlite3.Connection:
+    def main(self) -> SqliteDatabase:
         """Return the database of the catalog."""
         if self._open and not self.problem and not is_same_file(self._open, self._path):
             self.close()  # the file was deleted
@@ -74,10 +80,10 @@ class CatalogDatabases:
                     mark_used(self._folder)
             except UnusableError as error:
                 self._open, self.problem = open_in_memory(CATALOG), str(error)
-            queries.prepare(self._open)
+            prepare(self._open)
         return self._open
 
-    def text_database(self) -> sqlite3.Connection:
+    def text_database(self) -> SqliteDatabase:
         """Return the database of the search index."""
         if self.texts and not self.problem and not is_same_file(self.texts, self._text_path):
             self.texts.close()
@@ -96,10 +102,10 @@ class CatalogDatabases:
         self.close()
         if not (damaged and is_damage(error) and discard(damaged, self._path)):  # full, locked, not to be written to
             self._open, self.problem = open_in_memory(CATALOG), f"{self._path}: {error}"
-            queries.prepare(self._open)
+            prepare(self._open)
         refresh(self.main(), self._homes)
 
-    def _recover_texts(self, texts: sqlite3.Connection, error: Exception) -> None:
+    def _recover_texts(self, texts: SqliteDatabase, error: Exception) -> None:
         texts.close()
         is_gone = is_damage(error) and discard(texts, self._text_path)
         self.texts = None if is_gone else open_in_memory(TEXT_INDEX)
