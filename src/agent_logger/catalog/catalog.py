@@ -127,7 +127,7 @@ class Catalog:
         """Read titles, exchanges and tools of all sessions, or of these, where they are not known yet. Returns whether
         any were not."""
         left = self._query(lambda database: queries.outdated_sessions(database, sessions))
-        if not left:
+        if not left or not self._databases.is_written:
             return False
         from agent_logger.catalog.details import read_details
 
@@ -310,6 +310,8 @@ class Catalog:
         return self._databases.run(lambda database: source_queries.damaged_files(database, session_ids))
 
     def _count_damaged_lines(self, session_ids: Sequence[str] | None) -> None:
+        if not self._databases.is_written:
+            return
         if self._query(lambda database: source_queries.sources_to_count(database, session_ids)):
             from agent_logger.catalog.refresh.damage import count_damaged_lines
 
@@ -325,6 +327,8 @@ class Catalog:
             self.read_details(self._query(queries.live_candidates))
 
     def _note_closed_logs(self, session_ids: Sequence[str] | None) -> None:
+        if not self._databases.is_written:
+            return
         if self._query(lambda database: source_queries.open_logs(database, session_ids)):
             from agent_logger.catalog.live.closed_logs import note_closed_logs
 

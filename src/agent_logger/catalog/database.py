@@ -14,6 +14,7 @@ import msgspec
 from agent_logger.files.stored_text import storable
 
 Parameters = Sequence[Any] | Mapping[str, Any]
+LedgerValues = tuple[Any, ...]  # a row of the ledger, as `refresh/families.py` makes it
 
 
 class Rows(Protocol):
@@ -33,6 +34,7 @@ class Database(Protocol):
 
     def execute(self, sql: str, parameters: Parameters = ..., /) -> Rows: ...
     def executemany(self, sql: str, parameters: Iterable[Parameters], /) -> object: ...
+    def insert_ledger(self, rows: Iterable[LedgerValues], /) -> None: ...
     def transaction(self) -> AbstractContextManager[None]: ...
 
 

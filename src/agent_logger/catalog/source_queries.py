@@ -31,13 +31,11 @@ def sources_of(database: Database, session: str) -> list[Source]:
 def sources_to_count(database: Database, sessions: Iterable[str] | None) -> list[tuple[int, Source]]:
     """Return the sources of these sessions, or of all, whose damaged lines were not counted since they changed, each
     with its number."""
-    rows = database.execute(
-        f"""
-        SELECT id, {SOURCE} FROM sources
-        WHERE damage_stamp IS NOT stamp AND (?1 IS NULL OR session IN (SELECT value FROM json_each(?1)))
-        """,
-        (None if sessions is None else json_list(sessions),),
-    )
+    query = f"SELECT id, {SOURCE} FROM sources WHERE damage_stamp IS NOT stamp"
+    if sessions is None:
+        rows = database.execute(query)
+    else:
+        rows = database.execute(f"{query} AND session IN (SELECT value FROM json_each(?))", (json_list(sessions),))
     return [(source, source_of(values)) for source, *values in rows]
 
 

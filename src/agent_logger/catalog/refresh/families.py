@@ -48,26 +48,33 @@ def update_families(database: Database, read: Sequence[SourceReading], gone: Seq
     changed = json_list([*gone, *(reading.source.key for reading in read)])
     of_changed = "FROM sources WHERE key IN (SELECT value FROM json_each(?))"
     dirty = {name for (name,) in database.execute(f"SELECT session {of_changed}", (changed,))}
-    forgotten = (json_list(gone),)
     if gone:
-        had = database.execute(
-            f"SELECT DISTINCT source FROM summaries WHERE source IN (SELECT id {of_changed})", forgotten
-        )
-        _reset_details(database, [source for (source,) in had.fetchall()])
-    for table in ("response_keys", "source_responses", "summaries") if gone else ():
-        database.execute(f"DELETE FROM {table} WHERE source IN (SELECT id {of_changed})", forgotten)
-    database.execute("DELETE FROM sources WHERE key IN (SELECT value FROM json_each(?))", forgotten)
+        forget_sources(database, gone)
     fresh = {reading.source.key: BilledResponses(reading.batch.responses, reading.batch.totals) for reading in read}
-    numbers = [(_store_source(database, reading), fresh[reading.source.key].keys) for reading in read]
+    store_sources(database, read, fresh)
+    dirty |= {reading.batch.session for reading in read}
+    dirty |= _sessions_with_keys(database, {key for source in fresh.values() for key in source.keys})
+    dirty |= _relatives(database, read)
+    derive(database, with_families(database, dirty), fresh)
+
+
+def forget_sources(database: Database, keys: Iterable[str]) -> None:
+    given, of_keys = (json_list(keys),), "FROM sources WHERE key IN (SELECT value FROM json_each(?))"
+    had = database.execute(f"SELECT DISTINCT source FROM summaries WHERE source IN (SELECT id {of_keys})", given)
+    _reset_details(database, [source for (source,) in had.fetchall()])
+    for table in ("response_keys", "source_responses", "summaries", "damage_counts"):
+        database.execute(f"DELETE FROM {table} WHERE source IN (SELECT id {of_keys})", given)
+    database.execute(f"DELETE {of_keys}", given)
+
+
+def store_sources(database: Database, read: Sequence[SourceReading], billed: Mapping[str, BilledResponses]) -> None:
+    """Store what was read. `billed`: the same by key."""
+    numbers = [(_store_source(database, reading), billed[reading.source.key].keys) for reading in read]
     for (source, _), reading in zip(numbers, read, strict=True):
         _store_summaries(database, source, reading.batch)
     # Sorted, as they are in the file.
     known_by = sorted((key, source) for source, keys in numbers for key in keys)
     database.executemany("INSERT INTO response_keys VALUES (?, ?) ON CONFLICT DO NOTHING", known_by)
-    dirty |= {reading.batch.session for reading in read}
-    dirty |= _sessions_with_keys(database, {key for source in fresh.values() for key in source.keys})
-    dirty |= _relatives(database, read)
-    _derive(database, _with_families(database, dirty), fresh)
 
 
 def derive_all(database: Database) -> None:
@@ -75,7 +82,7 @@ def derive_all(database: Database) -> None:
     query = "SELECT family FROM sessions UNION SELECT session FROM sources WHERE session LIKE ? ORDER BY 1"
     names = [name for (name,) in database.execute(query, (f"{NO_SESSION}%",))]
     for start in range(0, len(names), 200):
-        _derive(database, _with_families(database, set(names[start : start + 200])), {})
+        derive(database, with_families(database, set(names[start : start + 200])), {})
 
 
 def derive_overdue(database: Database) -> None:
@@ -83,7 +90,7 @@ def derive_overdue(database: Database) -> None:
     due = "FROM sources WHERE in_flight_until < ?"
     now = (time.time(),)
     sessions = {name for (name,) in database.execute(f"SELECT session {due}", now)}
-    _derive(database, _with_families(database, sessions), {})
+    derive(database, with_families(database, sessions), {})
     database.execute(f"UPDATE sources SET in_flight_until = NULL WHERE id IN (SELECT id {due})", now)
 
 
@@ -181,7 +188,7 @@ def _sessions_with_keys(database: Database, keys: Collection[int]) -> set[str]:
 def _relatives(database: Database, read: Sequence[SourceReading]) -> set[str]:
     """Return the sessions that these name as their parents, and those that name these."""
     rows = database.execute(
-        f"SELECT {_PARENT} FROM sources own WHERE key IN (SELECT value FROM json_each(?)) AND parent IS NOT NULL",
+        f"SELECT {PARENT} FROM sources own WHERE key IN (SELECT value FROM json_each(?)) AND parent IS NOT NULL",
         (json_list(reading.source.key for reading in read),),
     )
     names = json_list({reading.batch.session for reading in read} | {reading.source.name for reading in read})
@@ -190,7 +197,7 @@ def _relatives(database: Database, read: Sequence[SourceReading]) -> set[str]:
 
 
 # A branch of a wire log names the log beside it, whose session may have another name.
-_PARENT = """
+PARENT = """
     coalesce(
         (SELECT log.session FROM sources log
             WHERE log.name = own.parent AND log.agent IS NULL AND log.folder = own.folder AND own.agent IS NULL),
@@ -199,7 +206,7 @@ _PARENT = """
 """
 
 
-def _with_families(database: Database, sessions: set[str]) -> set[str]:
+def with_families(database: Database, sessions: set[str]) -> set[str]:
     """Return these sessions, and all that have something in common with one of them."""
     rows = database.execute(
         """
@@ -215,7 +222,7 @@ def _with_families(database: Database, sessions: set[str]) -> set[str]:
 # ---------------------------------------------------------------- deriving
 
 
-def _derive(database: Database, names: set[str], fresh: Mapping[str, BilledResponses]) -> None:
+def derive(database: Database, names: set[str], fresh: Mapping[str, BilledResponses]) -> None:
     """Derive the rows of whole families again. `fresh`: what is known of sources without a query."""
     gathered: dict[str, SessionSources] = {}
     for session, source in _sources(database, names, fresh):
@@ -280,7 +287,7 @@ def _sources(
 ) -> Iterable[tuple[str, BilledSource]]:
     rows = database.execute(
         f"""
-        SELECT session, home, key, agent, imported, {_PARENT}, witnesses, size, modified, stamp, responses,
+        SELECT session, home, key, agent, imported, {PARENT}, witnesses, size, modified, stamp, responses,
             totals, first_write, responses_before_own_line
         FROM sources own JOIN source_responses ON source = own.id
         WHERE session IN (SELECT value FROM json_each(?)) AND read_error IS NOT ? ORDER BY key
@@ -307,8 +314,7 @@ def _replace_rows(database: Database, sessions: set[str], rows: Sequence[LedgerR
     )
     places = _row_ids(database, "ledger_places", map(place_of, rows))
     models = _row_ids(database, "model_tiers", map(_model_tier, rows))
-    database.executemany(
-        _INSERT_ROW,
+    database.insert_ledger(
         [(places[place_of(row)], models[_model_tier(row)], *_ledger_values(row)) for row in rows],
     )
 
@@ -322,13 +328,19 @@ def _row_ids(
 ) -> dict[tuple[str | None, ...], int]:
     """Return the numbers of these rows; those that do not exist yet get one."""
     columns = COLUMNS[table]
-    same = " AND ".join(f"{column} IS ?" for column in columns)
-    into = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))}) RETURNING id"
+    same = f"{columns[0]} = ? AND " + " AND ".join(f"{column} IS ?" for column in columns[1:])
+    query = f"SELECT id FROM {table} WHERE {same}"
+    into = f"""
+        INSERT INTO {table} ({", ".join(columns)}) VALUES ({", ".join("?" * len(columns))})
+        ON CONFLICT DO NOTHING RETURNING id
+    """
     numbers: dict[tuple[str | None, ...], int] = {}
     for values in sorted(set(rows), key=str):
         storable_values = [value and storable(value) for value in values]
-        row = database.execute(f"SELECT id FROM {table} WHERE {same}", storable_values).fetchone()
-        numbers[values] = (row or database.execute(into, storable_values).fetchone())[0]
+        for statement in (query, into, query):  # another process may add it in between
+            if row := database.execute(statement, storable_values).fetchone():
+                numbers[values] = row[0]
+                break
     return numbers
 
 
@@ -360,7 +372,3 @@ def _ledger_values(row: LedgerRow) -> tuple[object, ...]:
 
 
 NO_TOKENS = (None, None, None, None, None)
-_INSERT_ROW = f"""
-    INSERT INTO ledger VALUES (?, ?, nullif(?, {NEVER}), ?, ?, ?, ?, ?, ?, ?, nullif(?, ''), nullif(?, {NEVER}),
-        ?, ?, nullif(?, ''), ?)
-"""

@@ -36,10 +36,8 @@ def ingest(
     portions."""
     portions = 0
     total, done = sum(source.size for source in changed), 0
-    read = (
-        _read(source, _load_batch(database, source) if storable(source.key) in stored else None) for source in changed
-    )
-    for batch in _batches(_drop_removed(removed, reading) for reading in read):
+    read = (read_source(database, source, removed, is_stored=storable(source.key) in stored) for source in changed)
+    for batch in _batches(read):
         with transaction(database):
             update_families(database, batch)
             details = ((reading.batch.session, reading.batch.details) for reading in batch)
@@ -52,12 +50,14 @@ def ingest(
     return portions
 
 
-def _read(source: Source, before: ResponseBatch | None) -> SourceReading:
+def read_source(database: Database, source: Source, removed: RemovedSessions, *, is_stored: bool) -> SourceReading:
+    """Read a source; what is new in it, if the catalog has it and that can be told."""
     try:
-        return SourceReading(source, read_batch(source, before))
+        reading = SourceReading(source, read_batch(source, _load_batch(database, source) if is_stored else None))
     except (SourceError, OSError) as error:
         nothing = ResponseBatch(source.name, None, BIT["transcript"] if source.agent else 0, [])
-        return SourceReading(source, nothing, str(error))
+        reading = SourceReading(source, nothing, str(error))
+    return _drop_removed(removed, reading)
 
 
 def _drop_removed(removed: RemovedSessions, reading: SourceReading) -> SourceReading:

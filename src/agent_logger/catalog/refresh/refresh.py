@@ -32,7 +32,7 @@ class RefreshReport(NamedTuple):
 def refresh(database: Database, homes: Homes, progress: Progress | None = None) -> RefreshReport:
     """Take in what has changed. What was removed does not come back, whichever witness still has it."""
     before = (foreign.work.files, foreign.work.bytes)
-    scan = _Scan(database, homes)
+    scan = SourceScan(database, homes)
     written = _store_known_changes(database, scan)
     if scan.changed:
         from agent_logger.catalog.refresh.ingest import ingest  # the readers are not needed before
@@ -41,6 +41,11 @@ def refresh(database: Database, homes: Homes, progress: Progress | None = None) 
     _store_folder_hashes(database, scan, written)
     _update_prices(database)
     _count_overdue(database)
+    return report(database, scan, before)
+
+
+def report(database: Database, scan: "SourceScan", before: tuple[int, int]) -> RefreshReport:
+    """Return what a refresh did. `before`: how many files and bytes had been read when it began."""
     return RefreshReport(
         sources=database.execute("SELECT count(*) FROM sources").fetchone()[0],
         changed=len(scan.changed),
@@ -51,7 +56,7 @@ def refresh(database: Database, homes: Homes, progress: Progress | None = None) 
     )
 
 
-class _Scan:
+class SourceScan:
     """The sources that exist, compared with what is known of them."""
 
     def __init__(self, database: Database, homes: Homes) -> None:
@@ -66,8 +71,8 @@ class _Scan:
             for source in find_sources(homes, self.cache)
             if not self.removed.has(source.home, source.name)
         }
-        self.stored = state_by_key = _source_states(database, self.cache.unchanged)
-        changed = [source for key, source in there.items() if _is_changed(source, state_by_key.get(key), self.removed)]
+        self.stored = state_by_key = source_states(database, self.cache.unchanged)
+        changed = [source for key, source in there.items() if is_changed(source, state_by_key.get(key), self.removed)]
         self.changed = sorted(changed, key=lambda source: -source.modified)
         self.sealed = [
             source
@@ -78,7 +83,7 @@ class _Scan:
 
 
 # Facts about a log are true of its sealed form, too, except for the names of files with damaged lines.
-_SEALED = """
+STORE_SEALED = """
     UPDATE sources SET stamp = ?1, size = ?2,
         closed_stamp = CASE WHEN closed_stamp = stamp THEN ?1 ELSE closed_stamp END,
         damage_stamp = CASE WHEN damage_stamp = stamp AND damaged_lines = 0 THEN ?1 ELSE damage_stamp END
@@ -86,7 +91,7 @@ _SEALED = """
 """
 
 
-def _store_known_changes(database: Database, scan: _Scan) -> int:
+def _store_known_changes(database: Database, scan: SourceScan) -> int:
     """Store what is known without opening a file. Returns how many changes that was."""
     if not (scan.gone or scan.sealed or scan.cache.new):
         return 0
@@ -94,7 +99,7 @@ def _store_known_changes(database: Database, scan: _Scan) -> int:
         rows = ((storable(path), *values) for path, values in scan.cache.new.items())
         database.executemany(replace_rows("stamp_cache", ("path", "stamp", "value")), rows)
         for source in scan.sealed:
-            database.execute(_SEALED, (source.stamp, source.size, storable(source.key)))
+            database.execute(STORE_SEALED, (source.stamp, source.size, storable(source.key)))
         if scan.gone:
             from agent_logger.catalog.refresh.families import update_families
 
@@ -104,13 +109,13 @@ def _store_known_changes(database: Database, scan: _Scan) -> int:
     return 1
 
 
-class _SourceState(NamedTuple):
+class SourceState(NamedTuple):
     stamp: str
     damage: str | None
     session: str
 
 
-def _source_states(database: Database, unchanged: Sequence[str]) -> dict[str, _SourceState]:
+def source_states(database: Database, unchanged: Sequence[str]) -> dict[str, SourceState]:
     """Return the states of sources by key, except for those in folders that look unchanged."""
     rows = database.execute(
         """
@@ -121,10 +126,10 @@ def _source_states(database: Database, unchanged: Sequence[str]) -> dict[str, _S
         """,
         (json_list(unchanged),),
     )
-    return {key: _SourceState(*row) for key, *row in rows}
+    return {key: SourceState(*row) for key, *row in rows}
 
 
-def _is_only_sealed(source: Source, before: _SourceState | None) -> bool:
+def _is_only_sealed(source: Source, before: SourceState | None) -> bool:
     """Whether a log of ours has the same content in sealed form: nothing of it must be read again."""
     return (
         before is not None
@@ -134,7 +139,7 @@ def _is_only_sealed(source: Source, before: _SourceState | None) -> bool:
     )
 
 
-def _is_changed(source: Source, before: _SourceState | None, removed: RemovedSessions) -> bool:
+def is_changed(source: Source, before: SourceState | None, removed: RemovedSessions) -> bool:
     """Whether a source must be read. What could not be read may be readable now; what was removed since must be
     forgotten."""
     if before is None or (before.stamp != source.stamp and not _is_only_sealed(source, before)):
@@ -142,13 +147,19 @@ def _is_changed(source: Source, before: _SourceState | None, removed: RemovedSes
     return before.damage != REMOVED if removed.has(source.home, before.session) else before.damage is not None
 
 
+def stored_price_date(database: Database) -> str | None:
+    """Return the date of the price list that all costs come from; none if there are no costs yet."""
+    row = database.execute("SELECT value FROM properties WHERE name = 'price_date'").fetchone()
+    return row[0] if row else None
+
+
 def _update_prices(database: Database) -> None:
     """Derive the ledger again if the price list has changed: all its costs come from one price list."""
-    row = database.execute("SELECT value FROM properties WHERE name = 'price_date'").fetchone()
-    if row and row[0] == price_date():
+    stored = stored_price_date(database)
+    if stored == price_date():
         return
     with transaction(database):
-        if row:
+        if stored:
             from agent_logger.catalog.refresh.families import derive_all
 
             derive_all(database)
@@ -182,7 +193,7 @@ def _hash_names(removed: RemovedSessions) -> str:
     return str(hashed(names)) if names else ""
 
 
-def _store_folder_hashes(database: Database, scan: _Scan, written: int) -> None:
+def _store_folder_hashes(database: Database, scan: SourceScan, written: int) -> None:
     """Store the hashes, once all that is in these folders was taken in, and if no other process wrote meanwhile: one
     that looked before us may have stored what it saw then. A folder with a file that cannot be read is looked at every
     time."""

@@ -10,7 +10,7 @@ runs: slower, but correct.
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
@@ -18,6 +18,8 @@ from urllib.parse import quote
 import msgspec
 
 from agent_logger import platform
+from agent_logger.catalog.database import LedgerValues
+from agent_logger.catalog.ledger.rows import NEVER
 from agent_logger.catalog.sqlite.schema import Schema
 from agent_logger.files.stored_text import hashed
 
@@ -30,11 +32,20 @@ PAGE_CACHE_KB = 16_000
 DAMAGED = (sqlite3.Error, UnicodeDecodeError, msgspec.DecodeError)
 
 
+_INSERT_ROW = f"""
+    INSERT INTO ledger VALUES (?, ?, nullif(?, {NEVER}), ?, ?, ?, ?, ?, ?, ?, nullif(?, ''), nullif(?, {NEVER}),
+        ?, ?, nullif(?, ''), ?)
+"""
+
+
 class SqliteDatabase(sqlite3.Connection):
     """A database of the catalog in a file, or in memory."""
 
     inode: int = 0  # 0: it is in memory
     version: int = 0  # the version of the tables when the file was opened; 0: it had none
+
+    def insert_ledger(self, rows: Iterable[LedgerValues]) -> None:
+        self.executemany(_INSERT_ROW, rows)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

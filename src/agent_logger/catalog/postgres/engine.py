@@ -1,0 +1,48 @@
+"""A catalog in PostgreSQL: read by any number of processes, and written by any number of indexers."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from agent_logger.catalog.database import Database
+from agent_logger.catalog.postgres.connection import PostgresDatabase
+from agent_logger.catalog.postgres.migrations import check, migrate
+from agent_logger.catalog.postgres.refresh import refresh
+from agent_logger.catalog.refresh.changes import Progress
+from agent_logger.catalog.refresh.refresh import RefreshReport
+from agent_logger.home.homes import Homes
+
+T = TypeVar("T")
+
+
+class PostgresEngine:
+    """The database at a URL. `homes`: those that are indexed into it; if none are given, it is only read. Raises
+    `ConfigError` if it is not such a URL, `StoreError` if it cannot be used."""
+
+    problem: str | None = None
+
+    def __init__(self, url: str, homes: Homes | None = None) -> None:
+        self._homes = homes
+        self._database = PostgresDatabase(url, is_read_only=homes is None)
+        self.texts = self._database  # the same for ever
+        (check if homes is None else migrate)(self._database)
+
+    @property
+    def is_written(self) -> bool:
+        return self._homes is not None
+
+    def close(self) -> None:
+        self._database.close()
+
+    def refresh(self, progress: Progress | None) -> RefreshReport:
+        if self._homes is None:
+            (count,) = self._database.execute("SELECT count(*) FROM sources").fetchone()
+            return RefreshReport(
+                sources=count, changed=0, removed=0, files_opened=0, bytes_read=0, unsealed_since=float("inf")
+            )
+        return refresh(self._database, self._homes, progress)
+
+    def run(self, work: Callable[[Database], T]) -> T:
+        return work(self._database)
+
+    def run_with_texts(self, work: Callable[[Database, Database], T]) -> T:
+        return work(self._database, self._database)

@@ -1,0 +1,213 @@
+"""The tables of the catalog in PostgreSQL, as its first migration makes them. It is never changed: what comes later is
+another step (`migrations.py`).
+
+Columns mean what they do in SQLite's tables (`sqlite/schema.py`). Texts are ordered by their bytes, as SQLite orders
+them. Flags are numbers, so that the same statements count them.
+"""
+
+TABLES = """
+CREATE FUNCTION json_items(list text) RETURNS SETOF text LANGUAGE sql IMMUTABLE STRICT ROWS 100 AS
+$$ SELECT json_array_elements_text(replace(list, '\\u0000', U&'\\FDD0')::json) $$;
+CREATE FUNCTION instr(whole text, part text) RETURNS integer LANGUAGE sql IMMUTABLE STRICT AS
+$$ SELECT strpos(whole COLLATE "C", part) $$;
+CREATE FUNCTION folded(whole text) RETURNS text LANGUAGE sql IMMUTABLE AS
+$$ SELECT lower(coalesce(whole, '') COLLATE "und-x-icu") COLLATE "C" $$;
+CREATE FUNCTION later(one bigint, other bigint) RETURNS bigint LANGUAGE sql IMMUTABLE STRICT AS
+$$ SELECT greatest(one, other) $$;
+
+CREATE TABLE properties (
+    name TEXT COLLATE "C" PRIMARY KEY,
+    value TEXT COLLATE "C" NOT NULL
+);
+INSERT INTO properties VALUES ('catalog_id', replace(gen_random_uuid()::text, '-', ''));
+
+CREATE TABLE stamp_cache (
+    path TEXT COLLATE "C" PRIMARY KEY,
+    stamp TEXT COLLATE "C" NOT NULL,
+    value TEXT COLLATE "C" NOT NULL
+);
+
+CREATE TABLE folder_hashes (
+    path TEXT COLLATE "C" PRIMARY KEY,
+    hash TEXT COLLATE "C" NOT NULL
+);
+
+CREATE TABLE sources (
+    id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    key TEXT COLLATE "C" NOT NULL UNIQUE,
+    path TEXT COLLATE "C" NOT NULL,
+    folder TEXT COLLATE "C" GENERATED ALWAYS AS (rtrim(path, replace(path, '/', ''))) STORED,
+    agent TEXT COLLATE "C",
+    imported TEXT COLLATE "C",
+    home TEXT COLLATE "C" NOT NULL,
+    name TEXT COLLATE "C" NOT NULL,
+    other_paths TEXT COLLATE "C",
+    session TEXT COLLATE "C" NOT NULL,
+    parent TEXT COLLATE "C",
+    witnesses BIGINT NOT NULL,
+    size BIGINT NOT NULL,
+    modified DOUBLE PRECISION NOT NULL,
+    stamp TEXT COLLATE "C" NOT NULL,
+    read_error TEXT COLLATE "C",
+    first_write BIGINT,
+    responses_before_own_line BIGINT,
+    in_flight_until DOUBLE PRECISION,
+    damaged_lines BIGINT,
+    damage_stamp TEXT COLLATE "C",
+    closed_stamp TEXT COLLATE "C"
+);
+CREATE INDEX sources_session ON sources (session);
+CREATE INDEX sources_name ON sources (name);
+CREATE INDEX sources_folder ON sources (folder);
+CREATE INDEX sources_parent ON sources (parent) WHERE parent IS NOT NULL;
+CREATE INDEX sources_home ON sources (home, session);
+CREATE INDEX sources_in_flight ON sources (in_flight_until) WHERE in_flight_until IS NOT NULL;
+CREATE INDEX sources_uncounted ON sources (session) WHERE damage_stamp IS DISTINCT FROM stamp;
+CREATE INDEX sources_open_logs ON sources (session)
+    WHERE agent IS NULL AND key = path AND witnesses & 1 = 0 AND closed_stamp IS DISTINCT FROM stamp;
+
+CREATE TABLE source_responses (
+    source BIGINT PRIMARY KEY,
+    position BYTEA,
+    responses BYTEA NOT NULL,
+    totals BYTEA
+);
+ALTER TABLE source_responses ALTER responses SET STORAGE EXTERNAL; -- compressed already
+
+CREATE TABLE response_keys (
+    key BIGINT NOT NULL,
+    source BIGINT NOT NULL,
+    PRIMARY KEY (key, source)
+);
+CREATE INDEX response_keys_source ON response_keys (source);
+
+CREATE TABLE summaries (
+    leaf TEXT COLLATE "C" NOT NULL,
+    source BIGINT NOT NULL,
+    text TEXT COLLATE "C" NOT NULL,
+    PRIMARY KEY (leaf, source)
+);
+CREATE INDEX summaries_source ON summaries (source);
+
+CREATE TABLE damage_counts (
+    path TEXT COLLATE "C" PRIMARY KEY,
+    source BIGINT NOT NULL,
+    damaged_lines BIGINT NOT NULL,
+    position BYTEA NOT NULL
+);
+CREATE INDEX damage_counts_source ON damage_counts (source);
+
+CREATE TABLE sessions (
+    id TEXT COLLATE "C" PRIMARY KEY,
+    family TEXT COLLATE "C" NOT NULL,
+    family_position BIGINT NOT NULL,
+    parent TEXT COLLATE "C",
+    agent TEXT COLLATE "C",
+    models TEXT COLLATE "C" NOT NULL,
+    side_models TEXT COLLATE "C" NOT NULL,
+    responses BIGINT NOT NULL,
+    inherited_turns BIGINT NOT NULL,
+    input_tokens BIGINT NOT NULL,
+    output_tokens BIGINT NOT NULL,
+    cache_read_tokens BIGINT NOT NULL,
+    cache_write_tokens BIGINT NOT NULL,
+    cache_write_1h_tokens BIGINT NOT NULL,
+    nano_usd BIGINT,
+    unpriced_responses BIGINT NOT NULL,
+    unpriced_reason TEXT COLLATE "C",
+    reported_cost_usd DOUBLE PRECISION,
+    has_unlisted_calls BIGINT NOT NULL,
+    context_tokens BIGINT,
+    peak_context_tokens BIGINT,
+    response_project TEXT COLLATE "C",
+    first_response BIGINT,
+    last_response BIGINT,
+    last_active BIGINT NOT NULL,
+    witnesses BIGINT NOT NULL,
+    modified DOUBLE PRECISION NOT NULL,
+    size BIGINT NOT NULL,
+    stamp TEXT COLLATE "C" NOT NULL,
+    details_stamp TEXT COLLATE "C",
+    title TEXT COLLATE "C",
+    project TEXT COLLATE "C",
+    started BIGINT,
+    ended BIGINT,
+    exchanges BIGINT NOT NULL DEFAULT 0,
+    inherited_exchanges BIGINT,
+    turns BIGINT,
+    tool_calls BIGINT NOT NULL DEFAULT 0,
+    errors BIGINT NOT NULL DEFAULT 0,
+    active_seconds DOUBLE PRECISION,
+    reported_session_cost_usd DOUBLE PRECISION,
+    in_flight BIGINT NOT NULL DEFAULT 0,
+    ending TEXT COLLATE "C",
+    is_over BIGINT NOT NULL DEFAULT 0,
+    details_position BYTEA
+);
+CREATE INDEX sessions_last_active ON sessions (last_active DESC, id);
+CREATE INDEX sessions_family ON sessions (family);
+CREATE INDEX sessions_modified ON sessions (modified);
+CREATE INDEX sessions_without_details ON sessions (last_active DESC, id) WHERE details_stamp IS DISTINCT FROM stamp;
+
+CREATE TABLE response_tools (
+    session TEXT COLLATE "C" NOT NULL,
+    message_key BIGINT NOT NULL,
+    calls TEXT COLLATE "C" NOT NULL,
+    PRIMARY KEY (session, message_key)
+);
+
+CREATE TABLE ledger_places (
+    id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    session TEXT COLLATE "C" NOT NULL,
+    project TEXT COLLATE "C",
+    agent TEXT COLLATE "C" NOT NULL,
+    thread TEXT COLLATE "C" NOT NULL,
+    home TEXT COLLATE "C" NOT NULL
+);
+CREATE INDEX ledger_places_session ON ledger_places (session);
+
+CREATE TABLE model_tiers (
+    id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    vendor TEXT COLLATE "C" NOT NULL,
+    model TEXT COLLATE "C",
+    tier TEXT COLLATE "C"
+);
+-- of their bytes, because a name may be longer than an index takes
+CREATE UNIQUE INDEX model_tiers_names ON model_tiers (md5(vendor), md5(model), md5(tier)) NULLS NOT DISTINCT;
+
+CREATE TABLE ledger (
+    rowid BIGINT GENERATED ALWAYS AS IDENTITY,
+    place BIGINT NOT NULL,
+    model_tier BIGINT NOT NULL,
+    at BIGINT,
+    message_id TEXT COLLATE "C",
+    message_key BIGINT,           -- of the message id, as in response_tools
+    input_tokens BIGINT,
+    output_tokens BIGINT,
+    cache_read_tokens BIGINT,
+    cache_write_tokens BIGINT,
+    cache_write_1h_tokens BIGINT,
+    nano_usd BIGINT,
+    unpriced_reason TEXT COLLATE "C",
+    reported_cost_usd DOUBLE PRECISION,
+    witnesses BIGINT NOT NULL,
+    copies BIGINT NOT NULL,
+    joined_by TEXT COLLATE "C",
+    partial BIGINT NOT NULL
+);
+CREATE INDEX ledger_place ON ledger (place);
+CREATE INDEX ledger_at ON ledger (at);
+
+CREATE TABLE source_work (        -- sources that are to be read, each by one indexer
+    key TEXT COLLATE "C" PRIMARY KEY,
+    source TEXT COLLATE "C" NOT NULL,  -- as it was found: JSON
+    modified DOUBLE PRECISION NOT NULL
+);
+CREATE INDEX source_work_modified ON source_work (modified DESC);
+
+CREATE TABLE session_work (       -- a row for each session that has sources: locked while the session is derived
+    session TEXT COLLATE "C" PRIMARY KEY,
+    is_due BOOLEAN NOT NULL       -- whether its sources have changed since it was derived
+);
+CREATE INDEX session_work_due ON session_work (session) WHERE is_due;
+"""
