@@ -17,7 +17,7 @@ import msgspec
 
 from agent_logger.catalog.database import Database, json_list, transaction
 from agent_logger.catalog.search.texts import NO_TURN, Text
-from agent_logger.catalog.search.tokenizer import space_words
+from agent_logger.catalog.search.tokenizer import FTS5_TOKENIZER, fts5_text, space_words
 
 SHARD_TEXT_BYTES = 360_000_000  # bytes of texts, which make an index of about 200 MB
 MOST_DEAD = 0.2
@@ -202,7 +202,7 @@ def create_words(database: Database, schema: str, table: str) -> None:
     """Create a table of words in one of the connection's databases."""
     database.execute(
         f"CREATE VIRTUAL TABLE {schema}.{table} USING fts5"
-        f"""(text, tool, file, content = '', tokenize = "unicode61 tokenchars '_'")"""
+        f"""(text, tool, file, content = '', tokenize = "{FTS5_TOKENIZER}")"""
     )
     database.execute(f"INSERT INTO {schema}.{table} ({table}, rank) VALUES ('hashsize', {HASH_BYTES})")
 
@@ -211,7 +211,7 @@ def add_words(database: Database, table: str, texts: Iterable[Text], first: int)
     """Add the words of texts, in rows from that number on. Do so at once: any other statement in between makes SQLite
     write out the words it has gathered."""
     words = (
-        (number, space_words(text.text), space_words(text.tool), space_words(text.file))
+        (number, fts5_text(text.text), space_words(text.tool), fts5_text(text.file))
         for number, text in enumerate(texts, first)
     )
     database.executemany(f"INSERT INTO {table} (rowid, text, tool, file) VALUES (?, ?, ?, ?)", words)

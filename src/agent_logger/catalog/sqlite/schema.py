@@ -227,7 +227,7 @@ FROM responses GROUP BY 1, 2, 3, 4;
 )
 
 TEXT_INDEX = Schema(
-    4,
+    5,
     """
 CREATE TABLE properties (         -- of the index itself
     name TEXT PRIMARY KEY,        -- catalog_state: the state of the catalog when all its texts were indexed
