@@ -610,7 +610,6 @@ class Catalog:
         Returns what was deleted. Raises `StoreError` if one of them is being recorded, or has `branches` that are to
         stay; and `OSError`."""
         from agent_logger.catalog.removal import remove_files
-        from agent_logger.catalog.search.index import erase
 
         if branches := self.branches(*session_ids):
             parents, names = ", ".join(dict.fromkeys(branches.values())), ", ".join(branches)
@@ -621,7 +620,7 @@ class Catalog:
             raise StoreError("sessions of several homes cannot be removed; remove them from the home that they are in")
         ours = self.files_of_ours(*session_ids)
         remove_files(self.home, session_ids, ours)
-        self._databases.run_with_texts(lambda _, texts: erase(texts, session_ids))
+        self._databases.run_with_texts(lambda _, texts: texts.erase(session_ids))
         delete_catalogs_of_several_homes(self.home)
         self.refresh()
         return ours

@@ -2,11 +2,14 @@
 (`postgres/`). Both answer every question alike."""
 
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from agent_logger.catalog.database import Database
 from agent_logger.catalog.refresh.changes import Progress
 from agent_logger.catalog.refresh.refresh import RefreshReport
+
+if TYPE_CHECKING:
+    from agent_logger.catalog.search.text_index import TextIndex
 
 T = TypeVar("T")
 
@@ -33,5 +36,5 @@ class Engine(Protocol):
     def run(self, work: Callable[[Database], T]) -> T:
         """Run a query, or work that writes."""
 
-    def run_with_texts(self, work: Callable[[Database, Database], T]) -> T:
+    def run_with_texts(self, work: "Callable[[Database, TextIndex], T]") -> T:
         """Run a query that needs the search index too."""

@@ -15,8 +15,8 @@ import pytest
 
 from agent_logger import Catalog, platform
 from agent_logger.catalog.search import parallel
-from agent_logger.catalog.search.index import IndexedSession
 from agent_logger.catalog.search.shard_builder import ShardBuilder
+from agent_logger.catalog.search.text_index import IndexedSession
 from agent_logger.catalog.search.texts import INPUT, Text
 from agent_logger.catalog.sqlite.database import open_database
 from agent_logger.catalog.sqlite.schema import TEXT_INDEX

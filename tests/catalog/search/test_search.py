@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from agent_logger import Catalog, Filter, Hit
 from agent_logger.catalog import background
 from agent_logger.catalog.search import index
-from agent_logger.catalog.search.index import IndexHit, TextPosition
 from agent_logger.catalog.search.index_lock import indexing
 from agent_logger.catalog.search.query import EXAMPLES, read
 from agent_logger.catalog.search.snippets import in_files
+from agent_logger.catalog.search.text_index import IndexHit, TextPosition
 from agent_logger.catalog.sqlite.database import open_database
 from agent_logger.catalog.sqlite.schema import TEXT_INDEX
 from agent_logger.files import foreign
@@ -180,10 +180,10 @@ def test_arbitrary_input_is_searched_as_words(catalog: Catalog) -> None:
             assert "needs a value" in str(error) or "unknown filter" in str(error), typed
             continue
         assert {(it.session, it.turn, it.kind) for it in hits} <= every, typed
-        words = [it.strip('"*').lower() for it in read(typed).match if " : " not in it]
+        words = [it.words[0].lower() for it in read(typed).match if not it.field]
         for hit in hits:  # no extra row: each has every word that was asked for
             text = _text_of(catalog, hit).lower()
-            assert all(word.split(" ")[0] in text for word in words if word.isascii()), typed
+            assert all(word in text for word in words if word.isascii()), typed
         for wanted in (Filter(title=typed), Filter(project=typed), Filter(model=typed), Filter(agent=typed)):
             assert len(catalog.sessions(wanted)) <= 2
         assert catalog.resolve(typed) == [] or typed == "0"
@@ -209,8 +209,8 @@ def test_a_parsed_query_is_always_valid_for_the_index(typed: str) -> None:
     except ValueError as error:
         assert any(f"{name}:" in str(error) for name in EXAMPLES)
         return
-    assert all('"' in it for it in asked.match)
-    assert "\0" not in " ".join(asked.match)
+    assert all(it.words and '"' not in "".join(it.words) for it in asked.match)
+    assert "\0" not in "".join(word for it in asked.match for word in it.words)
 
 
 def test_a_new_text_is_added_without_indexing_the_others_again(home: Path, catalog: Catalog) -> None:

@@ -1,6 +1,5 @@
 """The words of a text are those that FTS5 finds in it."""
 
-import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 
@@ -11,6 +10,8 @@ from hypothesis import strategies as st
 from agent_logger.catalog.search.index import add_words, create_words
 from agent_logger.catalog.search.texts import Text
 from agent_logger.catalog.search.tokenizer import LONGEST_WORD, PIECE_END, PIECE_WORDS, fts5_text, pieces_of, words_of
+from agent_logger.catalog.sqlite.database import SqliteDatabase, open_in_memory
+from agent_logger.catalog.sqlite.schema import TEXT_INDEX
 
 TEXTS = st.text(
     st.one_of(
@@ -21,7 +22,7 @@ TEXTS = st.text(
 )
 
 
-def fts5_words(database: sqlite3.Connection, *texts: str) -> list[str]:
+def fts5_words(database: SqliteDatabase, *texts: str) -> list[str]:
     """Return the words of the index of these texts, in their order."""
     create_words(database, "main", "words")
     database.execute("CREATE VIRTUAL TABLE places USING fts5vocab(words, instance)")
@@ -32,19 +33,19 @@ def fts5_words(database: sqlite3.Connection, *texts: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def database() -> Iterator[sqlite3.Connection]:
-    with closing(sqlite3.connect(":memory:")) as database:
+def database() -> Iterator[SqliteDatabase]:
+    with closing(open_in_memory(TEXT_INDEX)) as database:
         yield database
 
 
 @given(text=TEXTS)
 @example(text="x" * (LONGEST_WORD - 1) + "\u00e9z rest")
 @example(text="x" * LONGEST_WORD + "y rest")
-def test_words_are_those_of_the_index(database: sqlite3.Connection, text: str) -> None:
+def test_words_are_those_of_the_index(database: SqliteDatabase, text: str) -> None:
     assert [word.decode("utf-8", "replace") for word in words_of(text)] == fts5_words(database, text)
 
 
-def test_every_character_is_spelled_as_in_the_index(database: sqlite3.Connection) -> None:
+def test_every_character_is_spelled_as_in_the_index(database: SqliteDatabase) -> None:
     characters = [chr(number) for number in range(0x30000) if not 0xD800 <= number < 0xE000]
     texts = [f"q{character}q {character}" for character in characters]
     expected = [word.decode() for text in texts for word in words_of(text)]
@@ -53,7 +54,7 @@ def test_every_character_is_spelled_as_in_the_index(database: sqlite3.Connection
 
 @pytest.mark.parametrize("filler", ["word ", "Ünd-", "漢"], ids=["ascii", "accents", "unspaced"])
 @pytest.mark.parametrize("words", [PIECE_WORDS - 1, PIECE_WORDS, PIECE_WORDS + 1, 3 * PIECE_WORDS])
-def test_pieces_end_at_the_same_words_in_both_indexes(database: sqlite3.Connection, filler: str, words: int) -> None:
+def test_pieces_end_at_the_same_words_in_both_indexes(database: SqliteDatabase, filler: str, words: int) -> None:
     text = filler * words
     pieces = [[word.decode() for word in piece] for piece in pieces_of(text)]
     assert [len(piece) for piece in pieces[:-1]] == [PIECE_WORDS] * (len(pieces) - 1)

@@ -11,11 +11,13 @@ cannot be removed from an index one by one. Where very much is new, several proc
 
 import time
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from agent_logger.catalog.database import Database, json_list, transaction
+from agent_logger.catalog.search.query import Term
+from agent_logger.catalog.search.text_index import IndexedSession, IndexHit, Scope, TextPosition
 from agent_logger.catalog.search.texts import NO_TURN, Text
 from agent_logger.catalog.search.tokenizer import FTS5_TOKENIZER, fts5_text, space_words
 
@@ -25,33 +27,41 @@ SHARD = 40  # bits of a row's number below that of its shard
 HASH_BYTES = 16 << 20  # words that SQLite gathers before it writes them: half the time that its own choice takes
 
 
-class IndexedSession(NamedTuple):
-    """A session to be indexed. Relatives are sessions that may have the same texts, as forks have."""
+class SqliteTextIndex:
+    """The index in a database of its own (`search.text_index.TextIndex`)."""
 
-    session: str
-    stamp: str
-    texts: Sequence[Text]  # all, or those from a turn on
-    relatives: Sequence[str] = ()
-    since: tuple[int, int] = (0, NO_TURN)  # the numbers of its exchange and its own
-    mark: bytes | None = None  # the place where reading can continue
+    def __init__(self, database: Database) -> None:
+        self.database = database
 
+    def stamps(self) -> dict[str, str]:
+        return stamps(self.database)
 
-class TextPosition(NamedTuple):
-    session: str
-    exchange: int
-    turn: int
+    def marks(self) -> dict[str, bytes]:
+        return marks(self.database)
 
+    def complete_state(self) -> str | None:
+        return complete_state(self.database)
 
-class IndexHit(NamedTuple):
-    """A text that an index has found, and where it is: in one session, or in forks of it too."""
+    def store_complete_state(self, state: str) -> None:
+        store_complete_state(self.database, state)
 
-    places: tuple[TextPosition, ...]
-    kind: int
-    at: int
-    until: int
-    error: bool
-    hash: int
-    rank: float
+    def claim(self, _session: str, _stamp: str, /) -> bool:
+        return True  # one process at a time fills the index (`index_lock.py`)
+
+    def index(self, entries: Sequence[IndexedSession], gone: Iterable[str] = ()) -> None:
+        index(self.database, entries, gone)
+
+    def erase(self, sessions: Iterable[str]) -> None:
+        erase(self.database, sessions)
+
+    def matches(self, terms: Sequence[Term], scope: Scope, limit: int) -> list[IndexHit]:
+        return matches(self.database, terms, scope, limit)
+
+    def failed_calls(self, scope: Scope, limit: int) -> list[IndexHit]:
+        return failed_calls(self.database, scope, limit)
+
+    def first_turns(self, session: str, exchanges: Iterable[int]) -> dict[int, int]:
+        return first_turns(self.database, session, exchanges)
 
 
 def stamps(database: Database) -> dict[str, str]:
@@ -113,23 +123,24 @@ def _shards_of(database: Database, session: str) -> set[int]:
     return {shard for (shard,) in database.execute(query, (SHARD, session))}
 
 
-class Scope(NamedTuple):
-    """Where texts are searched for."""
-
-    sessions: str | None = None  # a JSON list of them; none: in all
-    since: int | None = None  # milliseconds since 1970
-    until: int | None = None  # the same, and no longer included
-    error: bool = False  # only in tool calls that failed
-
-    @property
-    def condition(self) -> str:
-        times = "AND (:since IS NULL OR at >= :since) AND (:until IS NULL OR at < :until AND at > 0)"
-        within = "AND (:sessions IS NULL OR indexed_sessions.session IN (SELECT value FROM json_each(:sessions)))"
-        return f"{within} {times} {'AND is_error' if self.error else ''}"
+def _condition(scope: Scope) -> str:
+    times = "AND (:since IS NULL OR at >= :since) AND (:until IS NULL OR at < :until AND at > 0)"
+    within = "AND (:sessions IS NULL OR indexed_sessions.session IN (SELECT value FROM json_each(:sessions)))"
+    return f"{within} {times} {'AND is_error' if scope.error else ''}"
 
 
-def matches(database: Database, match: str, scope: Scope, limit: int) -> list[IndexHit]:
+def _fts5_query(terms: Sequence[Term]) -> str:
+    return " AND ".join(map(_fts5_term, terms))
+
+
+def _fts5_term(term: Term) -> str:
+    phrase = f'"{" ".join(term.words)}"' + ("*" if term.is_beginning else "")
+    return f"{term.field} : {phrase}" if term.field else phrase
+
+
+def matches(database: Database, terms: Sequence[Term], scope: Scope, limit: int) -> list[IndexHit]:
     """Return the rows that match, the best first, and of equals the newer one."""
+    match = _fts5_query(terms)
     shards = [shard for (shard,) in database.execute("SELECT id FROM shards ORDER BY id DESC")]
     rows = [row for shard in shards for row in _matches_in_shard(database, shard, match, scope, limit)]
     return sorted(rows, key=lambda row: (row.rank, -row.at, row.places))[:limit]
@@ -143,7 +154,7 @@ def failed_calls(database: Database, scope: Scope, limit: int) -> list[IndexHit]
     query = f"""
         SELECT {_PLACES}, kind, at, result_at, is_error, hash, 0.0
         FROM texts JOIN indexed_sessions ON indexed_sessions.id = texts.session
-        WHERE is_error {scope.condition} GROUP BY index_row ORDER BY at DESC LIMIT :limit
+        WHERE is_error {_condition(scope)} GROUP BY index_row ORDER BY at DESC LIMIT :limit
     """
     return [_read_hit(row) for row in database.execute(query, {**scope._asdict(), "limit": limit})]
 
@@ -180,7 +191,7 @@ def _matches_in_shard(database: Database, shard: int, match: str, scope: Scope, 
             ORDER BY rowid DESC LIMIT {MOST_MATCHES}
         )
         JOIN texts ON index_row = {shard << SHARD} + row JOIN indexed_sessions ON indexed_sessions.id = texts.session
-        WHERE 1 {scope.condition} GROUP BY index_row ORDER BY score, at DESC, index_row LIMIT :limit
+        WHERE 1 {_condition(scope)} GROUP BY index_row ORDER BY score, at DESC, index_row LIMIT :limit
     """
     values = {**scope._asdict(), "now": round(time.time() * 1000), "match": match, "limit": limit}
     return [_read_hit(row) for row in database.execute(query, values)]

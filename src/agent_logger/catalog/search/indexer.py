@@ -13,8 +13,8 @@ from agent_logger.catalog.database import Database
 from agent_logger.catalog.details import ReadDetails, load_whole, store_details
 from agent_logger.catalog.queries import OutdatedSession
 from agent_logger.catalog.refresh.damage import count_damaged_lines
-from agent_logger.catalog.search.index import IndexedSession
 from agent_logger.catalog.search.shard_builder import ShardBuilder
+from agent_logger.catalog.search.text_index import IndexedSession
 from agent_logger.catalog.search.texts import texts_of
 from agent_logger.catalog.sqlite.database import SqliteDatabase, open_database, prepare
 from agent_logger.catalog.sqlite.schema import CATALOG, TEXT_INDEX

@@ -18,6 +18,7 @@ from agent_logger.catalog.queries import OutdatedSession
 from agent_logger.catalog.refresh.changes import Progress
 from agent_logger.catalog.search import index as text_index
 from agent_logger.catalog.search.indexer import IndexShare
+from agent_logger.catalog.search.text_index import TextIndex
 from agent_logger.catalog.sqlite.database import SqliteDatabase, is_file
 
 SHARE_BYTES = 64_000_000  # of files: less is not worth a process, and would make many small shards
@@ -27,10 +28,10 @@ SHARD_TEXT_BYTES = text_index.SHARD_TEXT_BYTES // 2  # bytes of texts; until the
 Family = list[OutdatedSession]
 
 
-def index_new_sessions(folder: Path, catalog: Database, texts: Database, progress: Progress | None = None) -> None:
+def index_new_sessions(folder: Path, catalog: Database, texts: TextIndex, progress: Progress | None = None) -> None:
     """Index sessions that the index has nothing of, if they are worth more than one process. Reads their details, and
     counts damaged lines, too. `folder`: that of the catalog."""
-    if not all(isinstance(database, SqliteDatabase) and is_file(database) for database in (catalog, texts)):
+    if not (isinstance(texts, text_index.SqliteTextIndex) and all(map(_is_file, (catalog, texts.database)))):
         return
     families = _new_families(catalog, texts)
     total, done = sum(_size(family) for family in families), 0
@@ -44,9 +45,13 @@ def index_new_sessions(folder: Path, catalog: Database, texts: Database, progres
                 progress(done, total)
 
 
-def _new_families(catalog: Database, texts: Database) -> list[Family]:
+def _is_file(database: Database) -> bool:
+    return isinstance(database, SqliteDatabase) and is_file(database)
+
+
+def _new_families(catalog: Database, texts: TextIndex) -> list[Family]:
     """Return the sessions of families that the index has nothing of, the family last active first."""
-    stamps = text_index.stamps(texts)
+    stamps = texts.stamps()
     families: dict[str, Family] = {}
     for family, *source in catalog.execute(
         "SELECT family, id, stamp, size FROM sessions ORDER BY last_active DESC, id"

@@ -8,6 +8,7 @@ Everything else is a word, whatever it would mean to a database.
 
 import re
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from agent_logger.agents.registry import AGENTS, canonical_name
 from agent_logger.catalog.search.tokenizer import BEGIN, END, UNSPACED, space_words
@@ -30,9 +31,17 @@ _WORD = re.compile(r"[^\W]+")  # a word, nearly as the index splits them: letter
 _NO_TEXT = re.compile("[\x00-\x1f\ud800-\udfff]")
 
 
+class Term(NamedTuple):
+    """Words that a text has one after the other, in any of its fields or in one of them."""
+
+    words: tuple[str, ...]
+    field: str | None = None  # tool or file
+    is_beginning: bool = False  # the last word may be the beginning of one
+
+
 @dataclass(slots=True)
 class Query:
-    match: list[str] = field(default_factory=list)  # terms in the language of the index
+    match: list[Term] = field(default_factory=list)
     words: list[str] = field(default_factory=list)  # regular expressions of the words to mark in a snippet
     project: str | None = None
     agent: str | None = None
@@ -96,8 +105,7 @@ def _take(query: Query, name: str | None, text: str, star: bool) -> None:
 
 
 def _take_words(query: Query, name: str | None, words: list[str], star: bool) -> None:
-    phrase = f'"{" ".join(words)}"' + ("*" if star else "")
-    query.match.append(f"{name} : {phrase}" if name else phrase)
+    query.match.append(Term(tuple(words), name, star))
     if name is None:
         query.words.append(_pattern(words, star=star))
 

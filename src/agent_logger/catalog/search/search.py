@@ -25,11 +25,10 @@ from agent_logger.catalog.details import (
 from agent_logger.catalog.queries import PROJECT, OutdatedSession
 from agent_logger.catalog.refresh.changes import Progress, state
 from agent_logger.catalog.refresh.incremental import Mark, SessionTail
-from agent_logger.catalog.search import index as text_index
 from agent_logger.catalog.search import query
-from agent_logger.catalog.search.index import IndexedSession, IndexHit, TextPosition
 from agent_logger.catalog.search.mark_hits import mark_hits
 from agent_logger.catalog.search.snippets import Snippet, in_files, in_texts
+from agent_logger.catalog.search.text_index import IndexedSession, IndexHit, Scope, TextIndex, TextPosition
 from agent_logger.catalog.search.texts import INPUT, NO_TURN, TEXT, THINKING, TOOL, Text, texts_of
 from agent_logger.catalog.source_queries import sources_of
 from agent_logger.catalog.summary import Hit
@@ -55,10 +54,10 @@ class Coverage(NamedTuple):
         return self.done >= self.total
 
 
-def outdated_sessions(catalog: Database, texts: Database, *, details: bool = False) -> list[OutdatedSession]:
+def outdated_sessions(catalog: Database, texts: TextIndex, *, details: bool = False) -> list[OutdatedSession]:
     """Return sessions whose files are newer than the index, the one last active first; and, with `details`, those whose
     details are not known."""
-    stamps = text_index.stamps(texts)
+    stamps = texts.stamps()
     rows = catalog.execute("SELECT id, stamp, size, details_stamp FROM sessions ORDER BY last_active DESC, id")
     return [
         OutdatedSession(name, stamp, size)
@@ -67,40 +66,41 @@ def outdated_sessions(catalog: Database, texts: Database, *, details: bool = Fal
     ]
 
 
-def coverage(catalog: Database, texts: Database) -> Coverage:
+def coverage(catalog: Database, texts: TextIndex) -> Coverage:
     (total,) = catalog.execute("SELECT coalesce(sum(size), 0) FROM sessions").fetchone()
-    if text_index.complete_state(texts) == state(catalog):
+    if texts.complete_state() == state(catalog):
         return Coverage(total, total)
     return Coverage(total - sum(source.size for source in outdated_sessions(catalog, texts)), total)
 
 
 def index(
     catalog: Database,
-    texts: Database,
+    texts: TextIndex,
     progress: Progress | None = None,
     seconds: float = float("inf"),
 ) -> bool:
     """Index what is outdated, and read its details. Returns whether all of it could be done in that time."""
     until = time.monotonic() + seconds
     for _ in range(MOST_ROUNDS):
-        if text_index.complete_state(texts) == state(catalog):
+        if texts.complete_state() == state(catalog):
             return True
         if not _index_outdated(catalog, texts, progress, until):
             return False
         before = state(catalog)
         # Dropped shards may have included other sessions, and another process may have found more meanwhile.
         if not outdated_sessions(catalog, texts, details=True):
-            text_index.store_complete_state(texts, before)
-    return text_index.complete_state(texts) == state(catalog)
+            texts.store_complete_state(before)
+    return texts.complete_state() == state(catalog)
 
 
 @databases_kept_open()
-def _index_outdated(catalog: Database, texts: Database, progress: Progress | None, until: float) -> bool:
+def _index_outdated(catalog: Database, texts: TextIndex, progress: Progress | None, until: float) -> bool:
     left = outdated_sessions(catalog, texts, details=True)
     total, done = sum(source.size for source in left), 0
     batch = _Batch(catalog, texts)
     for number, source in enumerate(left, 1):
-        batch.add(source)
+        if texts.claim(source.id, source.stamp):
+            batch.add(source)
         done += source.size
         late = time.monotonic() > until
         if batch.size > BATCH_BYTES or late or number == len(left):
@@ -113,10 +113,10 @@ def _index_outdated(catalog: Database, texts: Database, progress: Progress | Non
     return True
 
 
-def _drop_gone(catalog: Database, texts: Database) -> None:
+def _drop_gone(catalog: Database, texts: TextIndex) -> None:
     there = {name for (name,) in catalog.execute("SELECT id FROM sessions")}
-    if gone := text_index.stamps(texts).keys() - there:
-        text_index.index(texts, [], gone)
+    if gone := texts.stamps().keys() - there:
+        texts.index([], gone)
 
 
 def relatives(catalog: Database) -> dict[str, list[str]]:
@@ -149,10 +149,10 @@ def tail_texts(tail: SessionTail) -> list[Text]:
 class _Batch:
     """Sessions that have been read, and are written together."""
 
-    def __init__(self, catalog: Database, texts: Database) -> None:
+    def __init__(self, catalog: Database, texts: TextIndex) -> None:
         self._catalog, self._texts = catalog, texts
         self._relatives = relatives(catalog)
-        self._marks = text_index.marks(texts)
+        self._marks = texts.marks()
         self._details: list[ReadDetails] = []
         self._entries: list[IndexedSession] = []
         self.size = 0
@@ -176,7 +176,7 @@ class _Batch:
 
     def write(self) -> None:
         store_details(self._catalog, self._details)
-        text_index.index(self._texts, self._entries)
+        self._texts.index(self._entries)
         self._details, self._entries, self.size = [], [], 0
 
 
@@ -187,7 +187,7 @@ class Searched(NamedTuple):
     """What is searched: the catalog, its index, what people say of sessions, and the homes that have them."""
 
     catalog: Database
-    texts: Database
+    texts: TextIndex
     marks: Mapping[str, Marks]
     homes: Homes
 
@@ -210,10 +210,10 @@ def count_hits(searched: Searched, search_query: query.Query) -> int:
 
 def _index_hits(searched: Searched, search_query: query.Query, limit: int) -> list[IndexHit]:
     sessions = _sessions_within(searched, search_query)
-    scope = text_index.Scope(sessions, search_query.since, search_query.until, search_query.error)
+    scope = Scope(sessions, search_query.since, search_query.until, search_query.error)
     if search_query.match:
-        return text_index.matches(searched.texts, " AND ".join(search_query.match), scope, limit)
-    return text_index.failed_calls(searched.texts, scope, limit) if search_query.error else []
+        return searched.texts.matches(search_query.match, scope, limit)
+    return searched.texts.failed_calls(scope, limit) if search_query.error else []
 
 
 def _sessions_within(searched: Searched, search_query: query.Query) -> str | None:
@@ -254,7 +254,7 @@ def _hits(searched: Searched, hits: Sequence[IndexHit], words: Sequence[re.Patte
     for (hit, places), snippet in zip(merged, snippets, strict=True):
         place, *forks = places
         is_typed = place.turn == NO_TURN
-        answers = text_index.first_turns(searched.texts, place.session, [place.exchange]) if is_typed else {}
+        answers = searched.texts.first_turns(place.session, [place.exchange]) if is_typed else {}
         yield Hit(
             session=place.session,
             forks=tuple(fork.session for fork in forks),

@@ -11,13 +11,13 @@ from agent_logger.catalog.database import transaction
 from agent_logger.catalog.search.index import (
     INSERT_TEXT,
     SHARD,
-    IndexedSession,
     add_shard,
     add_words,
     columns_of,
     create_words,
     forget_complete_state,
 )
+from agent_logger.catalog.search.text_index import IndexedSession
 from agent_logger.catalog.search.texts import Text
 from agent_logger.catalog.sqlite.database import SqliteDatabase
 from agent_logger.home.facts import tombstones

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from agent_logger.catalog.search.index import IndexHit, TextPosition
+from agent_logger.catalog.search.text_index import IndexHit, TextPosition
 from agent_logger.catalog.search.texts import Text, strings_in
 from agent_logger.errors import SourceError
 from agent_logger.files import foreign

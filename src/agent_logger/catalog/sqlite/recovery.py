@@ -3,7 +3,7 @@ replaced by one in memory."""
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from agent_logger.catalog.folders_of_catalogs import mark_used
 from agent_logger.catalog.refresh.changes import Progress
@@ -22,6 +22,9 @@ from agent_logger.catalog.sqlite.database import (
 )
 from agent_logger.catalog.sqlite.schema import CATALOG, TEXT_INDEX
 from agent_logger.home.homes import Homes
+
+if TYPE_CHECKING:
+    from agent_logger.catalog.search.text_index import TextIndex
 
 T = TypeVar("T")
 
@@ -58,16 +61,18 @@ class SqliteEngine:
             self._recover(error)
         return work(self.main())
 
-    def run_with_texts(self, work: Callable[[SqliteDatabase, SqliteDatabase], T]) -> T:
+    def run_with_texts(self, work: "Callable[[SqliteDatabase, TextIndex], T]") -> T:
         """Run a query that needs the search index too, with recovery. The index is replaced if another catalog does not
         help."""
+        from agent_logger.catalog.search.index import SqliteTextIndex
+
         try:
-            return self.run(lambda database: work(database, self.text_database()))
+            return self.run(lambda database: work(database, SqliteTextIndex(self.text_database())))
         except DAMAGED as error:
             if self.texts is None or self.problem:
                 raise
             self._recover_texts(self.texts, error)
-        return self.run(lambda database: work(database, self.text_database()))
+        return self.run(lambda database: work(database, SqliteTextIndex(self.text_database())))
 
     def main(self) -> SqliteDatabase:
         """Return the database of the catalog."""
