@@ -1,7 +1,7 @@
 """A catalog in PostgreSQL: read by any number of processes, and written by any number of indexers."""
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from agent_logger.catalog.database import Database
 from agent_logger.catalog.postgres.connection import PostgresDatabase
@@ -10,6 +10,9 @@ from agent_logger.catalog.postgres.refresh import refresh
 from agent_logger.catalog.refresh.changes import Progress
 from agent_logger.catalog.refresh.refresh import RefreshReport
 from agent_logger.home.homes import Homes
+
+if TYPE_CHECKING:
+    from agent_logger.catalog.search.text_index import TextIndex
 
 T = TypeVar("T")
 
@@ -44,5 +47,7 @@ class PostgresEngine:
     def run(self, work: Callable[[Database], T]) -> T:
         return work(self._database)
 
-    def run_with_texts(self, work: Callable[[Database, Database], T]) -> T:
-        return work(self._database, self._database)
+    def run_with_texts(self, work: "Callable[[Database, TextIndex], T]") -> T:
+        from agent_logger.catalog.postgres.texts import PostgresTextIndex
+
+        return work(self._database, PostgresTextIndex(self._database))

@@ -211,3 +211,19 @@ CREATE TABLE session_work (       -- a row for each session that has sources: lo
 );
 CREATE INDEX session_work_due ON session_work (session) WHERE is_due;
 """
+
+TEXTS = """
+CREATE TABLE indexed_sessions (
+    id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    session TEXT COLLATE "C" NOT NULL UNIQUE, -- sessions.id
+    stamp TEXT COLLATE "C" NOT NULL,          -- sessions.stamp when it was indexed
+    position BYTEA,                           -- where reading a long session continues: JSON
+    shards BIGINT[] NOT NULL DEFAULT '{}'     -- that have texts of it
+);
+
+CREATE TABLE text_shards (
+    id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, -- its texts are in the table texts_<id>
+    bytes BIGINT NOT NULL,                    -- of words that were added
+    newest BIGINT NOT NULL                    -- none of its texts is newer
+);
+"""

@@ -118,7 +118,7 @@ def _spellings(numbers: Sequence[int]) -> dict[int, str]:
     words: dict[int, list[str]] = {number: [] for number in numbers}
     for number, word in rows:
         words[number].append(word)
-    return {number: _spelling(number, found) for number, found in words.items()}
+    return {number: _spelling(number, of_number) for number, of_number in words.items()}
 
 
 def _spelling(number: int, words: Sequence[str]) -> str:
