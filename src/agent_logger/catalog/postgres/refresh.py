@@ -20,7 +20,7 @@ from agent_logger.catalog.refresh.refresh import (
     STORE_SEALED,
     RefreshReport,
     SourceScan,
-    SourceState,
+    StoredSource,
     is_changed,
     report,
     stored_price_date,
@@ -158,12 +158,12 @@ def _restored(source: Source) -> Source:
     )
 
 
-def _states(database: PostgresDatabase, keys: Iterable[str]) -> dict[str, SourceState]:
+def _states(database: PostgresDatabase, keys: Iterable[str]) -> dict[str, StoredSource]:
     rows = database.execute(
         "SELECT key, stamp, read_error, session FROM sources WHERE key IN (SELECT value FROM json_each(?))",
         (json_list(keys),),
     )
-    return {key: SourceState(*row) for key, *row in rows}
+    return {key: StoredSource(*row) for key, *row in rows}
 
 
 def _sessions_of(database: PostgresDatabase, keys: Iterable[str]) -> list[str]:

@@ -109,13 +109,13 @@ def _store_known_changes(database: Database, scan: SourceScan) -> int:
     return 1
 
 
-class SourceState(NamedTuple):
+class StoredSource(NamedTuple):
     stamp: str
     damage: str | None
     session: str
 
 
-def source_states(database: Database, unchanged: Sequence[str]) -> dict[str, SourceState]:
+def source_states(database: Database, unchanged: Sequence[str]) -> dict[str, StoredSource]:
     """Return the states of sources by key, except for those in folders that look unchanged."""
     rows = database.execute(
         """
@@ -126,10 +126,10 @@ def source_states(database: Database, unchanged: Sequence[str]) -> dict[str, Sou
         """,
         (json_list(unchanged),),
     )
-    return {key: SourceState(*row) for key, *row in rows}
+    return {key: StoredSource(*row) for key, *row in rows}
 
 
-def _is_only_sealed(source: Source, before: SourceState | None) -> bool:
+def _is_only_sealed(source: Source, before: StoredSource | None) -> bool:
     """Whether a log of ours has the same content in sealed form: nothing of it must be read again."""
     return (
         before is not None
@@ -139,7 +139,7 @@ def _is_only_sealed(source: Source, before: SourceState | None) -> bool:
     )
 
 
-def is_changed(source: Source, before: SourceState | None, removed: RemovedSessions) -> bool:
+def is_changed(source: Source, before: StoredSource | None, removed: RemovedSessions) -> bool:
     """Whether a source must be read. What could not be read may be readable now; what was removed since must be
     forgotten."""
     if before is None or (before.stamp != source.stamp and not _is_only_sealed(source, before)):

@@ -1,0 +1,110 @@
+"""A catalog in PostgreSQL answers as one in SQLite does, whatever happened to the files and in whatever order."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import invariant, rule, run_state_machine_as_test
+
+from agent_logger import Catalog
+from tests.catalog.catalogs import ID, assistant, claude_file, tool, user
+from tests.catalog.postgres.answers import assert_equal, indexed, read_only
+from tests.catalog.test_stateful import Followed
+from tests.postgres import PostgresServer
+
+pytestmark = pytest.mark.needs("postgresql")
+
+ONE, TWO, THREE = (ID.format(number) for number in (1, 2, 3))
+ODD = 'Zebra\'s 100%_ \\ "İstanbul" ΑΣ ß \u0000 NUL \ud800 half 日本'
+MODEL = ODD.replace("\0", "")  # SQLite finds no name with a NUL in a list
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return tmp_path / ".agent-logger"
+
+
+def test_no_sessions_at_all(home: Path, postgres_url: str) -> None:
+    with Catalog.open(home) as catalog, indexed(home, postgres_url) as other:
+        other.refresh()
+        assert_equal(catalog, other)
+
+
+def test_every_question(home: Path, postgres_url: str) -> None:
+    root = home.parent
+    claude_file(
+        root,
+        ONE,
+        [
+            user(1, "fix the timer", ONE),
+            assistant(2, "a", ONE),
+            *tool(4, ONE, "Bash", {"command": "ls"}, "no", failed=True),
+        ],
+    )
+    claude_file(
+        root, TWO, [user(100, ODD, TWO), assistant(101, ODD, TWO, model=ODD.replace("\0", ""))], project="-p-odd"
+    )
+    fork = claude_file(root, ONE, []).with_name(f"{THREE}.jsonl")
+    shutil.copy(claude_file(root, ONE, []), fork)
+    claude_file(root, THREE, [user(200, "more", THREE), assistant(201, "b", THREE), assistant(202, "c", THREE)])
+    with fork.open("ab") as file:
+        file.write(b"not json\n")
+    with Catalog.open(home) as catalog, indexed(home, postgres_url) as other:
+        catalog.refresh()
+        catalog.mark(ONE, labels=["later"], pinned=True, note="look at this")
+        assert_equal(catalog, other)
+        with read_only(home, postgres_url) as reader:
+            assert_equal(catalog, reader)
+        catalog.remove(TWO)
+        other.refresh()
+        assert_equal(catalog, other)
+
+
+class _FollowedByBoth(Followed):
+    server: PostgresServer
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.database = self.server.new_database()
+        self.url = self.server.url(self.database.__enter__())
+        self.is_compared = True
+
+    def teardown(self) -> None:
+        self.database.__exit__(None, None, None)
+        super().teardown()
+
+    @rule()
+    def look_with_both(self) -> None:
+        with indexed(self.home, self.url) as other:
+            other.refresh()
+
+    @invariant()
+    def is_the_one_that_is_made_anew(self) -> None:
+        if not self.changed:
+            return
+        self.changed = False
+        self.catalog.refresh()
+        with indexed(self.home, self.url) as other:
+            other.refresh()
+            assert_equal(self.catalog, other)
+            assert other.refresh().files_opened == 0
+
+
+def follow(server: PostgresServer, examples: int, steps: int) -> None:
+    _FollowedByBoth.server = server
+    chosen = settings(
+        max_examples=examples, stateful_step_count=steps, deadline=None, suppress_health_check=list(HealthCheck)
+    )
+    run_state_machine_as_test(_FollowedByBoth, settings=chosen)
+
+
+def test_both_follow_the_same_changes(postgres_server: PostgresServer) -> None:
+    follow(postgres_server, 5, 12)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_both_follow_the_same_changes_in_a_long_run(postgres_server: PostgresServer) -> None:
+    follow(postgres_server, 200, 30)
