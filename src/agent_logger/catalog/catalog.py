@@ -70,9 +70,11 @@ class Catalog:
         engine: Engine | None = None,
     ) -> None:
         self.homes = home if isinstance(home, Homes) else Homes(Path(home).expanduser())
-        self._fresh_seconds = fresh_seconds
         self._folder = catalog_folder(self.homes)
-        self._databases = engine or SqliteEngine(self.homes, self._folder)
+        self._databases = engine or self._engine()
+        if not self._databases.is_written:
+            fresh_seconds = float("inf")
+        self._fresh_seconds = fresh_seconds
         self._unsealed_since = float("inf")  # the time that the last refresh reported
         self._refreshed = float("-inf") if fresh_seconds < float("inf") else 0.0
 
@@ -84,6 +86,18 @@ class Catalog:
         from agent_logger import config
 
         return cls(homes_of(Path(home or config.home()).expanduser(), homes))
+
+    def _engine(self) -> Engine:
+        if not self.homes.database:
+            return SqliteEngine(self.homes, self._folder)
+        from agent_logger.catalog.postgres.engine import PostgresEngine
+
+        return PostgresEngine(self.homes.database)
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether other processes take in what changes in the files, into a database that this catalog only reads."""
+        return not self._databases.is_written
 
     @property
     def problem(self) -> str | None:
@@ -144,11 +158,10 @@ class Catalog:
         """Add to the search index what is missing from it, the session last active first; for no longer than `seconds`,
         if they are given. Returns whether the index is complete then. If another process is filling the index, this one
         leaves it to that."""
-        from agent_logger.catalog.search.index_lock import indexing
         from agent_logger.catalog.search.search import index
 
         self._query(lambda _: None)
-        with indexing(self._folder) as mine:
+        with self._databases.indexing() as mine:
             if not mine:
                 return self.coverage.is_whole
             if seconds == float("inf"):
@@ -313,9 +326,7 @@ class Catalog:
         if not self._databases.is_written:
             return
         if self._query(lambda database: source_queries.sources_to_count(database, session_ids)):
-            from agent_logger.catalog.refresh.damage import count_damaged_lines
-
-            self._databases.run(lambda database: count_damaged_lines(database, session_ids))
+            self._databases.count_damaged_lines(session_ids)
 
     def _read_conditions(self, conditions: Filter, *, needs_details: bool = False) -> None:
         """Read what the conditions are about: titles, or which sessions are live, which the details of those show that

@@ -130,7 +130,8 @@ def _store_tools(database: Database, replaced: Iterable[str], sessions: Iterable
 
 _COLUMNS = """
     details_position = :mark, title = :title, project = :project,
-        started = :started, ended = :ended, last_active = coalesce(:ended, last_response, round(modified * 1e6)),
+        started = :started, ended = :ended,
+        last_active = coalesce(:ended, last_response, CAST(round(modified * 1e6) AS BIGINT)),
         exchanges = :exchanges, inherited_exchanges = :inherited_exchanges, turns = :turns, tool_calls = :tool_calls,
         errors = :errors, active_seconds = :active_seconds, in_flight = :in_flight, ending = :ending,
         is_over = :is_over, reported_session_cost_usd = :reported, agent = coalesce(agent, :agent)

@@ -1,7 +1,8 @@
 """The database system that a catalog is kept in, as the catalog sees it: SQLite (`sqlite/`) or PostgreSQL
 (`postgres/`). Both answer every question alike."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from agent_logger.catalog.database import Database
@@ -32,6 +33,12 @@ class Engine(Protocol):
 
     def refresh(self, progress: Progress | None) -> RefreshReport:
         """Take in what has changed."""
+
+    def count_damaged_lines(self, sessions: Iterable[str] | None) -> None:
+        """Count damaged lines in the files of these sessions, or of all, that have changed since the last count."""
+
+    def indexing(self) -> AbstractContextManager[bool]:
+        """Yield whether this process may fill the search index now."""
 
     def run(self, work: Callable[[Database], T]) -> T:
         """Run a query, or work that writes."""

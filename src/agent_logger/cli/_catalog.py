@@ -29,6 +29,9 @@ def note_nothing(catalog: "Catalog", text: str) -> None:
     if catalog.count():
         _output.note(text, lines=True)
         return
+    if catalog.is_read_only:
+        _output.note("The database has no sessions.")
+        return
     from agent_logger.catalog.discovery.installed_agents import installed_agents
 
     _output.note(NOTHING_YET, lines=True)
@@ -58,7 +61,7 @@ def open_catalog(settings: config.Configuration, homes: Homes | None = None) -> 
     from agent_logger.catalog.catalog import Catalog
 
     homes = homes or Homes(settings.home)
-    if homes.has_own:
+    if homes.has_own and not homes.database:
         register_folders(settings)
     with Catalog(homes) as catalog:
         with bar("reading sessions") as progress:
@@ -66,7 +69,7 @@ def open_catalog(settings: config.Configuration, homes: Homes | None = None) -> 
         if catalog.problem:
             _output.note(f"the catalog cannot be written, so this command keeps it in memory: {catalog.problem}")
         yield catalog
-        if not catalog.problem:
+        if not catalog.problem and not catalog.is_read_only:
             _start_due_work(catalog, settings)
 
 
@@ -147,13 +150,22 @@ def bar(label: str) -> "Iterator[Progress]":
 # ---------------------------------------------------------------- which homes
 
 
-def homes_option() -> Callable[[Callable[..., R]], Callable[..., R]]:
-    """Add `--home`, and pass `homes`. To be placed below `settings_options`."""
+def homes_option(*, with_database: bool = False) -> Callable[[Callable[..., R]], Callable[..., R]]:
+    """Add `--home`, and `--database` for commands that only read the catalog, and pass `homes`. To be placed below
+    `settings_options`."""
 
     def decorate(command: Callable[..., R]) -> Callable[..., R]:
         @wraps(command)
-        def with_homes(*, settings: config.Configuration, home_folders: tuple[str, ...], **rest: Any) -> R:
-            homes = homes_of(settings.home, home_folders)
+        def with_homes(
+            *,
+            settings: config.Configuration,
+            home_folders: tuple[str, ...],
+            database: str | None = None,
+            **rest: Any,
+        ) -> R:
+            if database and home_folders:
+                raise click.UsageError("--database and --home cannot be used together")
+            homes = homes_of(settings.home, home_folders)._replace(database=database)
             for home in homes.others:
                 _note_outside(home)
             return command(settings=settings, homes=homes, **rest)
@@ -167,9 +179,14 @@ def homes_option() -> Callable[[Callable[..., R]], Callable[..., R]]:
             help="Read this home, such as ~/.agent-logger or a copy of another machine's, instead of your own. May be"
             " repeated.",
         )
-        return option(with_homes)
+        return option(_database_option(with_homes) if with_database else with_homes)
 
     return decorate
+
+
+_database_option = click.option(
+    "--database", metavar="URL", help="Read the catalog of this PostgreSQL database instead; see docs/hub.md."
+)
 
 
 def machine_option(what: str) -> Callable[[Any], Any]:

@@ -77,7 +77,7 @@ class SessionRow(ListedSession, frozen=True, kw_only=True):
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; 'agent-logger schema ls' describes it.")
 @pager_option()
 @settings_options()
-@homes_option()
+@homes_option(with_database=True)
 def command(
     settings: config.Configuration,
     homes: Homes,

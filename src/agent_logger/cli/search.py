@@ -36,7 +36,7 @@ SECONDS = 3.0  # to wait for sessions that are not in the index yet
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; 'agent-logger schema search' describes it.")
 @pager_option()
 @settings_options()
-@homes_option()
+@homes_option(with_database=True)
 def command(
     settings: config.Configuration,
     homes: Homes,
@@ -100,6 +100,9 @@ def _note_coverage(settings: config.Configuration, catalog: "Catalog") -> None:
     from agent_logger.catalog.background import start
 
     done, total = catalog.coverage
+    if catalog.is_read_only:
+        _output.note(f"index is {100 * done // max(total, 1)}% complete (newest sessions first)")
+        return
     going = start(catalog.homes, settings.seal_after)
     rest = "the rest is being indexed in the background" if going else "the next searches index the rest"
     _output.note(f"index is {100 * done // max(total, 1)}% complete (newest sessions first); {rest}")

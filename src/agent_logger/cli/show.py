@@ -47,7 +47,7 @@ class TouchedFiles(msgspec.Struct, frozen=True):
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; 'agent-logger schema' lists the schemas.")
 @pager_option()
 @settings_options()
-@homes_option()
+@homes_option(with_database=True)
 def command(
     settings: config.Configuration,
     homes: Homes,

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; 'agent-logger schema tree' describes it.")
 @pager_option()
 @settings_options()
-@homes_option()
+@homes_option(with_database=True)
 def command(settings: config.Configuration, homes: Homes, session: str, as_json: bool, pager: bool) -> None:
     """Show a session's sub-agents and forks.
 

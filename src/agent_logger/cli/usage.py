@@ -104,7 +104,7 @@ def _hint(word: str) -> str:
 )
 @pager_option()
 @settings_options()
-@homes_option()
+@homes_option(with_database=True)
 def command(
     settings: config.Configuration,
     homes: Homes,

@@ -15,7 +15,7 @@ from agent_logger.home.homes import Homes
 @click.option("--no-open", is_flag=True, help="Do not open a browser.")
 @click.option("--no-link", is_flag=True, help="Do not print a link, for output that others may read.")
 @settings_options("page_port")
-@homes_option()
+@homes_option(with_database=True)
 def command(settings: config.Configuration, homes: Homes, no_open: bool, no_link: bool) -> None:
     """Open the page, which shows what the agents did, in a browser.
 
@@ -29,18 +29,21 @@ def command(settings: config.Configuration, homes: Homes, no_open: bool, no_link
       agent-logger view --no-open --page-port 9001
       agent-logger view --home ~/homes/laptop --home ~/.agent-logger
     """
+    from agent_logger.catalog.catalog import Catalog
     from agent_logger.web.server import PageOptions, link_to_running, run
 
     def show(link: str) -> None:
         if not no_link:
             _print_link(link, opening=not no_open)
 
-    if homes.has_own:
+    if homes.has_own and not homes.database:
         register_folders(settings)
     if settings.is_default("page_port") and (link := link_to_running(homes)):
         _output.note("The page is already running.")
         show(link)
         return
+    if homes.database:
+        Catalog(homes).close()  # what is wrong with it is said here, and not on each page
     options = PageOptions(
         port=settings.page_port,
         port_is_chosen=not settings.is_default("page_port"),

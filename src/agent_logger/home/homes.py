@@ -24,15 +24,16 @@ LOG_FOLDERS = ("logs", "sessions", "projects")  # where things are recorded to, 
 
 
 class Homes(NamedTuple):
-    """The homes that are read."""
+    """The homes that are read, and where the catalog of them is."""
 
     own: Path
     has_own: bool = True  # whether the own home is read, and with it the folders of agents
     others: tuple[Path, ...] = ()
+    database: str | None = None  # the URL of the database with their catalog, which is only read; none: a file has it
 
     @property
     def are_own_alone(self) -> bool:
-        return self.has_own and not self.others
+        return self.has_own and not self.others and not self.database
 
     @property
     def folders(self) -> dict[str, Path]:

@@ -98,6 +98,8 @@ class Refresher:
         self.ready.set()
         coverage = catalog.coverage
         is_much = coverage.total - coverage.done > BACKGROUND_BYTES
+        if catalog.is_read_only:
+            return
         if is_much and not catalog.problem and background.start(self._homes, self._seal_after):
             return
         catalog.index(self._progress, seconds=INDEX_SECONDS)

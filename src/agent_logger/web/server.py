@@ -67,7 +67,11 @@ def link_to_running(homes: Homes) -> str | None:
 
 
 def _home_keys(homes: Homes) -> tuple[str, ...]:
-    """What the state file says of homes: nothing of the own one alone."""
+    """What the state file says of homes: nothing of the own one alone. A database is named without its password."""
+    if homes.database:
+        from agent_logger.catalog.postgres.connection import describe
+
+        return (f"database {describe(homes.database)}",)
     return () if homes.are_own_alone else tuple(homes.folders)
 
 

@@ -1,6 +1,6 @@
 """The answers of a catalog to every question it can be asked, in a form that two catalogs can be compared by."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
@@ -14,17 +14,21 @@ from agent_logger.catalog.postgres.engine import PostgresEngine
 from agent_logger.catalog.queries import ORDERS
 from agent_logger.home.homes import Homes
 
-PAGES: tuple[dict[str, int], ...] = ({}, {"limit": 2}, {"limit": 2, "offset": 1})
+PAGES: tuple[tuple[int | None, int], ...] = ((None, 0), (2, 0), (2, 1))
+STEPS: tuple[By, ...] = ("day", "week", "month")
+KINDS: tuple[By, ...] = ("model", "project", "agent", "machine")
+
+FEW = (Filter(), Filter(project="SHOP"), Filter(live=True), Filter(since=datetime(2026, 11, 15, 0, 0, 4, tzinfo=UTC)))
 
 
 def indexed(home: Path | Homes, url: str) -> Catalog:
     """A catalog in PostgreSQL that takes in what is in the homes."""
     homes = home if isinstance(home, Homes) else Homes(home)
-    return Catalog(homes, engine=PostgresEngine(url, homes))
+    return Catalog(homes, float("inf"), PostgresEngine(url, homes))
 
 
 def read_only(home: Path | Homes, url: str) -> Catalog:
-    return Catalog(home, engine=PostgresEngine(url))
+    return Catalog(home, float("inf"), PostgresEngine(url))
 
 
 def filters(catalog: Catalog) -> Iterator[Filter]:
@@ -57,10 +61,10 @@ def filters(catalog: Catalog) -> Iterator[Filter]:
     yield Filter(sessions=frozenset())
 
 
-def answers(catalog: Catalog) -> dict[str, Any]:
-    """Return every answer, by its question. Ids are asked for in the order of their names."""
+def answers(catalog: Catalog, conditions: Iterable[Filter]) -> dict[str, Any]:
+    """Return every answer, by its question."""
     told: dict[str, Any] = {}
-    for where in filters(catalog):
+    for where in conditions:
         asked = repr(where)
         told[f"count {asked}"] = catalog.count(where)
         told[f"total {asked}"] = catalog.total(where)
@@ -70,11 +74,11 @@ def answers(catalog: Catalog) -> dict[str, Any]:
         told[f"blocks {asked}"] = catalog.usage_blocks(where)
         told[f"sessions {asked}"] = catalog.sessions(where)
         told[f"usage {asked}"] = list(catalog.usage("model", where).items())
-    for order, page in product(ORDERS, PAGES):
-        told[f"sessions {order} {page}"] = catalog.sessions(order=order, **page)
+    for order, (limit, offset) in product(ORDERS, PAGES):
+        told[f"sessions {order} {limit} {offset}"] = catalog.sessions(order=order, limit=limit, offset=offset)
     for by in get_args(By):
         told[f"usage by {by}"] = list(catalog.usage(by, zone=UTC).items())
-    for step, by in product(("day", "week", "month"), ("model", "project", "agent", "machine")):
+    for step, by in product(STEPS, KINDS):
         told[f"usage by {step} and {by}"] = catalog.usage_over_time(step, by, zone=UTC)
     told["choices"], told["stamps"] = catalog.choices(), catalog.stamps()
     told["one choice"] = catalog.choices(1)
@@ -115,9 +119,10 @@ def comparable(value: Any) -> Any:
     return value
 
 
-def assert_equal(one: Catalog, other: Catalog) -> None:
+def assert_equal(one: Catalog, other: Catalog, conditions: Iterable[Filter] = FEW) -> None:
     """Assert that both give the same answers."""
-    expected, given = answers(one), answers(other)
+    conditions = list(conditions)
+    expected, given = answers(one, conditions), answers(other, conditions)
     for asked, answer in expected.items():
         assert given.get(asked) == answer, f"{asked}\n{given.get(asked)}\n{answer}"
     assert given.keys() == expected.keys()

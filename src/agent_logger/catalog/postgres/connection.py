@@ -51,6 +51,15 @@ class PostgresDatabase:
             self._connection = self._connect()
         return self._connection
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether the server has closed the connection, or does not answer any more."""
+        return self._connection.closed
+
+    def failure(self, error: psycopg.Error) -> StoreError:
+        """Return what a person is told of an error."""
+        return StoreError(f"the database {self.name} failed: {_reason(error)}")
+
     def execute(self, sql: str, parameters: Parameters = (), /) -> Rows:
         return self.connection.execute(translate(sql).encode(), _named(sql, parameters))
 
@@ -149,7 +158,9 @@ def describe(url: str) -> str:
 
 
 def _reason(error: psycopg.Error) -> str:
-    """Return why a connection failed, in one line. The server's messages do not repeat a password."""
+    """Return why a statement or a connection failed, in one line. The server's messages do not repeat a password."""
+    if error.diag.message_primary:
+        return error.diag.message_primary
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     last = next((line for line in reversed(lines) if "FATAL" in line or "failed" in line), lines[-1] if lines else "")
     return last.rpartition("FATAL:")[2].strip() or last

@@ -1,7 +1,10 @@
 """A catalog in PostgreSQL: read by any number of processes, and written by any number of indexers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, TypeVar
+
+import psycopg
 
 from agent_logger.catalog.database import Database
 from agent_logger.catalog.postgres.connection import PostgresDatabase
@@ -27,7 +30,11 @@ class PostgresEngine:
         self._homes = homes
         self._database = PostgresDatabase(url, is_read_only=homes is None)
         self.texts = self._database  # the same for ever
-        (check if homes is None else migrate)(self._database)
+        try:
+            (check if homes is None else migrate)(self._database)
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def is_written(self) -> bool:
@@ -38,16 +45,38 @@ class PostgresEngine:
 
     def refresh(self, progress: Progress | None) -> RefreshReport:
         if self._homes is None:
-            (count,) = self._database.execute("SELECT count(*) FROM sources").fetchone()
+            (count,) = self.run(lambda database: database.execute("SELECT count(*) FROM sources").fetchone())
             return RefreshReport(
                 sources=count, changed=0, removed=0, files_opened=0, bytes_read=0, unsealed_since=float("inf")
             )
-        return refresh(self._database, self._homes, progress)
+        homes = self._homes
+        return self._run(lambda: refresh(self._database, homes, progress))
+
+    def count_damaged_lines(self, sessions: Iterable[str] | None) -> None:
+        from agent_logger.catalog.postgres.refresh import count_damaged_lines
+
+        self._run(lambda: count_damaged_lines(self._database, sessions))
+
+    def indexing(self) -> AbstractContextManager[bool]:
+        """Any number of processes may: each session is indexed by one."""
+        return nullcontext(self.is_written)
 
     def run(self, work: Callable[[Database], T]) -> T:
-        return work(self._database)
+        return self._run(lambda: work(self._database))
 
     def run_with_texts(self, work: "Callable[[Database, TextIndex], T]") -> T:
         from agent_logger.catalog.postgres.texts import PostgresTextIndex
 
-        return work(self._database, PostgresTextIndex(self._database))
+        return self._run(lambda: work(self._database, PostgresTextIndex(self._database)))
+
+    def _run(self, work: Callable[[], T]) -> T:
+        """Run a query, and run it again over a new connection if this one was lost. Raises `StoreError`."""
+        try:
+            return work()
+        except psycopg.Error as error:
+            if not self._database.is_lost or self.is_written:
+                raise self._database.failure(error) from error
+        try:
+            return work()
+        except psycopg.Error as error:
+            raise self._database.failure(error) from error

@@ -62,15 +62,16 @@ _SCHEMA: LiteralString = f"""
 
 
 def _exists(database: PostgresDatabase) -> bool:
-    row = database.connection.execute("SELECT to_regclass('migrations') IS NOT NULL").fetchone()
-    return bool(row and row[0])
+    # By a query of the catalogs: what a function such as to_regclass tells may be older than what others committed.
+    query = "SELECT 1 FROM pg_tables WHERE schemaname = %s AND tablename = 'migrations'"
+    return database.connection.execute(query, (SCHEMA,)).fetchone() is not None
 
 
 def _missing(database: PostgresDatabase, steps: tuple[Migration, ...]) -> list[Migration]:
     """Return the steps that are still to do. Raises `StoreError` if others were done."""
     if not _exists(database):
         return list(steps)
-    done = {name for (name,) in database.connection.execute("SELECT name FROM migrations")}
+    done = {name for (name,) in database.connection.execute(f"SELECT name FROM {SCHEMA}.migrations")}
     if newer := done - {step.name for step in steps}:
         raise StoreError(
             f"the catalog in {database.name} was written by a newer version of agent-logger ({min(newer)!r}); update"

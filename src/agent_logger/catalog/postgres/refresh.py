@@ -14,6 +14,8 @@ from agent_logger.catalog.database import json_list, replace_rows
 from agent_logger.catalog.postgres.connection import PostgresDatabase
 from agent_logger.catalog.postgres.families import derive_due, mark_due
 from agent_logger.catalog.refresh.changes import Progress, count_change, store_property
+from agent_logger.catalog.refresh.damage import AT_ONCE as DAMAGE_AT_ONCE
+from agent_logger.catalog.refresh.damage import count_in
 from agent_logger.catalog.refresh.families import SourceReading, forget_sources, store_sources
 from agent_logger.catalog.refresh.ingest import read_source
 from agent_logger.catalog.refresh.refresh import (
@@ -26,6 +28,7 @@ from agent_logger.catalog.refresh.refresh import (
     stored_price_date,
 )
 from agent_logger.catalog.refresh.session_sources import BilledResponses
+from agent_logger.catalog.source_queries import SOURCE, source_of
 from agent_logger.files import foreign
 from agent_logger.files.sources import Source
 from agent_logger.files.stored_text import restored, storable
@@ -168,6 +171,25 @@ def _states(database: PostgresDatabase, keys: Iterable[str]) -> dict[str, Stored
 
 def _sessions_of(database: PostgresDatabase, keys: Iterable[str]) -> list[str]:
     return [state.session for state in _states(database, keys).values()]
+
+
+@databases_kept_open()
+def count_damaged_lines(database: PostgresDatabase, sessions: Iterable[str] | None) -> None:
+    """Count damaged lines of sources that have changed since the last count, and that no other process counts."""
+    among = "" if sessions is None else "AND session IN (SELECT value FROM json_each(?))"
+    query = f"""
+        SELECT id, {SOURCE} FROM sources WHERE damage_stamp IS NOT stamp {among}
+        ORDER BY id LIMIT {DAMAGE_AT_ONCE} FOR UPDATE SKIP LOCKED
+    """
+    given = () if sessions is None else (json_list(sessions),)
+
+    def count_some() -> bool:
+        rows = database.execute(query, given).fetchall()
+        count_in(database, [(number, source_of(values)) for number, *values in rows])
+        return bool(rows)
+
+    while database.retried(count_some):
+        pass
 
 
 def _mark_overdue(database: PostgresDatabase) -> None:

@@ -33,10 +33,11 @@ def count_damaged_lines(database: Database, sessions: Iterable[str] | None) -> N
     """Count damaged lines of the sources of these sessions, or of all, that have changed since the last count."""
     behind = sources_to_count(database, sessions)
     for start in range(0, len(behind), AT_ONCE):
-        _count_in(database, behind[start : start + AT_ONCE])
+        count_in(database, behind[start : start + AT_ONCE])
 
 
-def _count_in(database: Database, behind: Iterable[tuple[int, Source]]) -> None:
+def count_in(database: Database, behind: Iterable[tuple[int, Source]]) -> None:
+    """Count damaged lines of these sources, each with its number."""
     counts = [(number, source.stamp, list(_counts(database, source))) for number, source in behind]
     with transaction(database):
         for number, stamp, files in counts:

@@ -1,7 +1,8 @@
 """The databases of a catalog, whatever happens to them: a damaged one is made again, and one that cannot be written is
 replaced by one in memory."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -50,6 +51,16 @@ class SqliteEngine:
 
     def refresh(self, progress: Progress | None) -> RefreshReport:
         return self.run(lambda database: refresh(database, self._homes, progress))
+
+    def count_damaged_lines(self, sessions: Iterable[str] | None) -> None:
+        from agent_logger.catalog.refresh.damage import count_damaged_lines
+
+        self.run(lambda database: count_damaged_lines(database, sessions))
+
+    def indexing(self) -> AbstractContextManager[bool]:
+        from agent_logger.catalog.search.index_lock import indexing
+
+        return indexing(self._folder)
 
     def run(self, work: Callable[[SqliteDatabase], T]) -> T:
         """Run a query, and run it again with another database if this one fails: a new one, else one in memory."""

@@ -1,0 +1,101 @@
+"""Several indexers fill one database at once, and are killed."""
+
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from agent_logger import Catalog
+from tests.catalog.catalogs import ID, assistant, claude_file, tool, user
+from tests.catalog.postgres.answers import assert_equal, indexed, read_only
+
+pytestmark = pytest.mark.needs("postgresql")
+
+SESSIONS = 200
+
+
+def grow(root: Path, count: int, chance: random.Random) -> None:
+    """Write sessions and lines of sessions, some of which are forks of others."""
+    for _ in range(count):
+        name, number = ID.format(chance.randrange(SESSIONS)), chance.randrange(1, 80_000)
+        lines = [user(number, "fix the timer", name), assistant(number + 1, "done", name)]
+        lines += tool(number + 2, name, "Bash", {"command": "make"}, "refused", failed=chance.random() < 0.3)
+        path = claude_file(root, name, lines, project=f"-p-{number % 3}")
+        if chance.random() < 0.3:
+            fork = path.with_name(f"{ID.format(SESSIONS + chance.randrange(SESSIONS))}.jsonl")
+            shutil.copy(path, fork)
+        elif chance.random() < 0.1:
+            path.unlink()
+
+
+@contextmanager
+def indexers(home: Path, url: str, count: int) -> Iterator[list[subprocess.Popen[str]]]:
+    processes = [start(home, url) for _ in range(count)]
+    try:
+        yield processes
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def start(home: Path, url: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "agent_logger.catalog.postgres.indexer", str(home)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, text=True)
+    assert process.stdin
+    process.stdin.write(f"{url}\n")
+    process.stdin.close()
+    return process
+
+
+def test_three_indexers_share_the_work_of_a_first_index(home: Path, postgres_url: str) -> None:
+    grow(home.parent, 400, random.Random(1))
+    with indexers(home, postgres_url, 3) as processes:
+        for process in processes:
+            assert process.wait(60) == 0
+    with Catalog.open(home) as catalog, read_only(home, postgres_url) as reader:
+        catalog.index()
+        assert_equal(catalog, reader)
+        assert reader.coverage.is_whole
+
+
+def follow_and_kill(home: Path, url: str, seconds: float) -> None:
+    chance = random.Random(2)
+    grow(home.parent, 300, chance)
+    until = time.monotonic() + seconds
+    with indexers(home, url, 3) as processes:
+        while time.monotonic() < until:
+            time.sleep(chance.uniform(0.05, 1.0))
+            which = chance.randrange(3)
+            killed = processes[which].poll() is None
+            processes[which].send_signal(signal.SIGKILL)
+            assert processes[which].wait() == 0 or killed
+            grow(home.parent, 20, chance)
+            processes[which] = start(home, url)
+    with Catalog.open(home) as catalog, indexed(home, url) as other:
+        catalog.refresh()
+        other.refresh()
+        other.index()
+        assert_equal(catalog, other)
+        assert other.coverage.is_whole
+    with psycopg.connect(url) as connection:
+        for table in ("source_work", "session_work WHERE is_due"):
+            assert connection.execute(f"SELECT count(*) FROM agent_logger.{table}".encode()).fetchone() == (0,)
+
+
+def test_killed_indexers_leave_nothing_half_done(home: Path, postgres_url: str) -> None:
+    follow_and_kill(home, postgres_url, 10)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_indexers_are_killed_for_five_minutes(home: Path, postgres_url: str) -> None:
+    follow_and_kill(home, postgres_url, 300)
