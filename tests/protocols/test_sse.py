@@ -1,6 +1,8 @@
 """Events come out of a stream as the standard frames them, however the stream was cut."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agent_logger.protocols.sse import EventSplitter, ServerSentEvent
 
@@ -34,6 +36,20 @@ def test_events_are_the_same_for_any_chunk_size(stream: bytes, events: list[tupl
     splitter = EventSplitter()
     got = [event for i in range(0, len(stream), size) for event in splitter.feed(stream[i : i + size])]
     assert got == [ServerSentEvent(*event) for event in events]
+
+
+@given(
+    st.lists(
+        st.sampled_from((b"event: ", b"event:", b"data: ", b"data:", b"\n", b"\n\n", b"\r", b"a", b": ", b"id: 7"))
+    )
+)
+def test_a_stream_has_the_same_events_whole_and_byte_by_byte(pieces: list[bytes]) -> None:
+    stream = b"".join(pieces)
+    whole, single = EventSplitter(), EventSplitter()
+    for part in (stream, b"data: next\n\n"):
+        events = [event for at in range(len(part)) for event in single.feed(part[at : at + 1])]
+        assert whole.feed(part) == events
+    assert whole.last_id == single.last_id
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@
 import itertools
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agent_logger.model.records import Chunk
 from agent_logger.providers.ending import ends_answer
@@ -25,7 +27,7 @@ FEEDS = {
     CallEvent.REQUEST_END: lambda call: call.request_end(),
     CallEvent.INTERIM: lambda call: call.response_head(b"HTTP/1.1 103 Early Hints\r\n\r\n", 3),
     CallEvent.RESPONSE_HEAD: lambda call: call.response_head(b"HTTP/1.1 200 OK\r\n\r\n", 4),
-    CallEvent.RESPONSE_DATA: lambda call: call.response_data(b"a", 5),
+    CallEvent.RESPONSE_DATA: lambda call: call.response_data([b"a"], [5], [True]),
     CallEvent.END: lambda call: call.end(6),
 }
 
@@ -79,7 +81,7 @@ def test_timings_are_never_negative() -> None:
     call.response_head(b"HTTP/1.1 200 OK\r\n\r\n", 5)
     call.end(3)
     assert (call.timing().ttfb_ms, call.timing().total_ms) == (0.0, 0.0)
-    assert [chunk.delta_ms for chunk in chunk_records([b"a", b"b"], [9, 3])] == [0.0, 0.0]
+    assert [chunk.delta_ms for chunk in chunk_records([b"a", b"b"], [9, 3], ["", ""])] == [0.0, 0.0]
 
 
 def test_a_chunk_continues_after_take() -> None:
@@ -90,6 +92,16 @@ def test_a_chunk_continues_after_take() -> None:
     body.add(b"c", 3)
     assert body.take() == ([b"b", b"c"], [-1, 3])
     assert body.size == 3
+
+
+@given(st.lists(st.lists(st.tuples(st.binary(max_size=2), st.integers(0, 9), st.booleans()), min_size=1)))
+def test_pieces_may_be_added_one_by_one_or_together(batches: list[list[tuple[bytes, int, bool]]]) -> None:
+    single, together = Collected(), Collected()
+    for batch in batches:
+        for piece, ns, ends_chunk in batch:
+            single.add(piece, ns, ends_chunk=ends_chunk)
+        together.extend(*map(list, zip(*batch, strict=True)))
+    assert vars(together) == vars(single)
 
 
 CHUNKS = [
@@ -109,12 +121,17 @@ def test_chunks_of_joins_pieces_into_chunks(
 
 def test_chunk_deltas_count_from_the_previous_chunk() -> None:
     starts = [5_000_000, 7_250_000, 7_250_000]
-    assert chunk_records([b"a", b"\xff", b""], starts) == [
-        Chunk(delta_ms=0.0, raw="a"),
-        Chunk(delta_ms=2.25, raw="/w==", raw_encoding="base64"),
-        Chunk(delta_ms=0.0, raw=""),
+    times = ["first", "second", "third"]
+    assert chunk_records([b"a", b"\xff", b""], starts, times) == [
+        Chunk(ts="first", delta_ms=0.0, raw="a"),
+        Chunk(ts="second", delta_ms=2.25, raw="/w==", raw_encoding="base64"),
+        Chunk(ts="third", delta_ms=0.0, raw=""),
     ]
-    assert [chunk.delta_ms for chunk in chunk_size_records([1, 2, 3], starts)] == [0.0, 2.25, 0.0]
+    assert chunk_size_records([1, 2, 3], starts, times) == [
+        Chunk(ts="first", delta_ms=0.0, bytes=1),
+        Chunk(ts="second", delta_ms=2.25, bytes=2),
+        Chunk(ts="third", delta_ms=0.0, bytes=3),
+    ]
 
 
 @pytest.mark.parametrize(

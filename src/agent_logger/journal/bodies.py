@@ -33,11 +33,16 @@ LINE_BYTES = 16 << 20  # no line of ours is longer
 
 @dataclass(frozen=True, slots=True)
 class Spilled:
-    """A record's line, and the file it needs, by name within the log's `bodies` folder."""
+    """A record's line with its newline, and the file it needs, by name within the log's `bodies` folder."""
 
     line: bytes
     name: str | None = None
     data: bytes = b""
+
+    @property
+    def line_bytes(self) -> int:
+        """The length of the line without its newline."""
+        return len(self.line) - 1
 
 
 Namer = Callable[[str], str]  # a name that no file of the bodies folder has: the wanted one if it is free
@@ -45,14 +50,14 @@ Namer = Callable[[str], str]  # a name that no file of the bodies folder has: th
 
 def spill(record: AnyRecord, folder: str, free_name: Namer) -> Spilled:
     """Split a record into its line and the file it needs. `folder` is what lines call the bodies folder."""
-    line = records.encode(record)
-    if len(line) <= SPILL_BYTES:
-        return Spilled(line)
-    spilled = _spill_known(record, folder, free_name) or Spilled(line)
-    if len(spilled.line) <= LINE_BYTES:
+    whole = Spilled(records.encode_line(record))
+    if whole.line_bytes <= SPILL_BYTES:
+        return whole
+    spilled = _spill_known(record, folder, free_name) or whole
+    if spilled.line_bytes <= LINE_BYTES:
         return spilled
-    name = free_name("line")
-    return Spilled(records.encode(Large(file=f"{folder}/{name}", bytes=len(line))), name, line)
+    name, line = free_name("line"), whole.line[:-1]
+    return Spilled(records.encode_line(Large(file=f"{folder}/{name}", bytes=len(line))), name, line)
 
 
 def keeps_its_type(record: AnyRecord, line: bytes) -> bool:
@@ -82,7 +87,7 @@ def _spill_known(record: AnyRecord, folder: str, free_name: Namer) -> Spilled | 
             changes = {"chunks": sizes, "body_file": f"{folder}/{name}"}
         case _:
             return None
-    return Spilled(records.encode(replace(record, **changes, file_bytes=len(data))), name, data)
+    return Spilled(records.encode_line(replace(record, **changes, file_bytes=len(data))), name, data)
 
 
 def decode(line: bytes, kind: Kind, log_folder: Path) -> AnyRecord:

@@ -87,7 +87,7 @@ class LogWriter:
     def write(self, record: AnyRecord) -> None:
         part = self.open()
         spilled = spill(part.with_ids(record), self._bodies.name, self._bodies.free_name)
-        part = self._with_room(part, len(spilled.line))
+        part = self._with_room(part, spilled.line_bytes)
         if spilled.name:
             with self._bodies.create(spilled.name) as held:
                 held.write(spilled.data)

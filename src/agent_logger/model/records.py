@@ -505,8 +505,10 @@ def encode(record: AnyRecord) -> bytes:
         return json.dumps(msgspec.to_builtins(record, enc_hook=_parsed), separators=(",", ":")).encode("ascii")
 
 
-def encode_line(record: Record) -> bytes:
+def encode_line(record: AnyRecord) -> bytes:
     """Encode a record with its newline: adding the newline afterwards would copy the whole line."""
+    if isinstance(record, Unknown):
+        return record.raw.removesuffix(b"\n") + b"\n"
     try:
         return _encoder.encode_lines([record])
     except UnicodeEncodeError:

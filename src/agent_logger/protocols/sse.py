@@ -12,11 +12,23 @@ BOM = b"\xef\xbb\xbf"
 
 # An event as all but a few servers write them: a glance instead of a look at each line.
 _PLAIN = re.compile(rb"(?:event: ([^\r\n]*)\n)?data: ([^\r\n]+)\n\n")
+_NAME_FRAMING, _DATA_FRAMING = len(b"event: \n"), len(b"data: \n\n")
 
 
 class ServerSentEvent(NamedTuple):
     name: bytes  # empty where the stream does not name it, which the standard calls `message`
     data: bytes  # its data lines, joined with LF
+
+
+def _plain_events(chunk: bytes) -> list[ServerSentEvent]:
+    """All events of a chunk, if it has plain ones and nothing else; otherwise none."""
+    if not chunk.endswith(b"\n\n"):
+        return []
+    found = _PLAIN.findall(chunk)
+    # If their lengths add up to that of the chunk, nothing stands between them.
+    framing = sum(_NAME_FRAMING if name else 0 for name, _ in found) + _DATA_FRAMING * len(found)
+    is_all = framing + sum(len(name) + len(data) for name, data in found) == len(chunk)
+    return list(map(ServerSentEvent._make, found)) if is_all else []
 
 
 class EventSplitter:
@@ -39,6 +51,9 @@ class EventSplitter:
             chunk = chunk.removeprefix(b"\n")
             self._after_cr = False
         if not (self._held or self._data or self._name):
+            if events := _plain_events(chunk):
+                self._at_start = False
+                return events
             at = 0
             while match := _PLAIN.match(chunk, at):
                 events.append(ServerSentEvent(match[1] or b"", match[2]))

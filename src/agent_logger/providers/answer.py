@@ -228,13 +228,14 @@ class AnswerReader:
 
     def _give(self, events: Iterable[ServerSentEvent]) -> None:
         assembler = self._assembler
+        last = {name.encode() for name in assembler.last}
         for event in events:
             self._is_streamed = True
             if event.data == DONE:
                 assembler.done()
                 continue
             assembler.event(event.data)
-            if event.name and event.name.decode("latin-1") in assembler.last:
+            if event.name in last:
                 assembler.ended = True
 
 

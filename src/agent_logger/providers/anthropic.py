@@ -100,7 +100,11 @@ class AnthropicMessages(Assembler):
         if event is None:
             return
         if event.type == "content_block_delta":
-            self._delta(event, data)
+            delta, block = event.delta, self._blocks.get(event.index)
+            if delta and block and delta.text is not None:  # nearly every event is one of these
+                block.add("text", delta.text)
+            else:
+                self._delta(event, data)
         elif event.type == "message_stop":
             self.ended = True
         elif event.type in self.event_types and (fields := self.read(_object, data)) is not None:

@@ -6,7 +6,7 @@ and without decoding them: agents send all of it again with every call.
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -82,13 +82,17 @@ class RequestBody(msgspec.Struct):
         return any(_ADDITIONAL_TOOLS in bytes(memoryview(raw)[:HEAD_BYTES]) for raw in items)
 
 
-def begins_system_prompt(body: RequestBody, api: Api, beginning: str) -> bool:
-    """Whether a text of the system prompt begins so, comments apart: one beside the messages, or in the first of
-    them."""
-    encoded = beginning.encode()
+def system_prompts(body: RequestBody, api: Api) -> list[bytes]:
+    """The JSON of the system prompts: those beside the messages, and the first message, which may be one."""
     beside = (body.system, body.instructions, body.system_instruction)
-    prompts = [value(raw) for raw in (*beside, *body.units(api)[:1]) if encoded in bytes(raw)]
-    return any(_without_comments(text).startswith(beginning) for prompt in prompts for text in _system_texts(prompt))
+    return [data for raw in (*beside, *body.units(api)[:1]) if (data := bytes(raw))]
+
+
+def begins_system_prompt(prompts: Iterable[bytes], beginning: str) -> bool:
+    """Whether a text of these system prompts begins so, comments apart."""
+    encoded = beginning.encode()
+    values = (value(msgspec.Raw(data)) for data in prompts if encoded in data)
+    return any(_without_comments(text).startswith(beginning) for prompt in values for text in _system_texts(prompt))
 
 
 def _without_comments(text: str) -> str:

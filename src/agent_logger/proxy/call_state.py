@@ -80,6 +80,21 @@ class Collected:
         self.times.append(-1 if self._inside else ns)
         self._inside = not ends_chunk
 
+    def extend(self, pieces: Sequence[bytes], moments: Sequence[int], ends_chunk: Sequence[bool]) -> None:
+        """Add several pieces, at least one: an answer has hundreds of short ones."""
+        if not self.size:
+            self.first_ns = next((ns for piece, ns in zip(pieces, moments, strict=True) if piece), moments[-1])
+        self.size += sum(map(len, pieces))
+        self.last_ns = moments[-1]
+        self.pieces += pieces
+        begins_chunk = [not self._inside, *ends_chunk[:-1]]
+        self.chunks += sum(begins_chunk)
+        if all(begins_chunk):
+            self.times += moments
+        else:
+            self.times += [ns if begins else -1 for ns, begins in zip(moments, begins_chunk, strict=True)]
+        self._inside = not ends_chunk[-1]
+
     def whole(self) -> bytes:
         """The bytes that have been collected."""
         return self.pieces[0] if len(self.pieces) == 1 else b"".join(self.pieces)
@@ -131,9 +146,9 @@ class CallState:
         self._go(CallEvent.RESPONSE_HEAD)
         self.head, self.answered_ns = head, ns
 
-    def response_data(self, data: bytes, ns: int, *, ends_chunk: bool = True) -> None:
+    def response_data(self, pieces: Sequence[bytes], moments: Sequence[int], ends_chunk: Sequence[bool]) -> None:
         self._go(CallEvent.RESPONSE_DATA)
-        self.response.add(data, ns, ends_chunk=ends_chunk)
+        self.response.extend(pieces, moments, ends_chunk)
 
     def dropped(self) -> None:
         self.holes = True
@@ -210,16 +225,18 @@ def chunks_of(pieces: Sequence[bytes], times: Sequence[int]) -> tuple[list[bytes
     return [b"".join(chunk) for chunk in joined], starts
 
 
-def chunk_records(chunks: Iterable[bytes], starts: Sequence[int]) -> list[Chunk]:
-    """Chunks as a record has them; the first one has `delta_ms` 0."""
-    texts = zip(map(records.as_text, chunks), _deltas(starts), strict=True)
-    return [Chunk(delta_ms=delta, raw=text, raw_encoding=encoding) for (text, encoding), delta in texts]
+def chunk_records(chunks: Iterable[bytes], starts: Sequence[int], times: Iterable[str]) -> list[Chunk]:
+    """Chunks as a record has them; the first one has `delta_ms` 0. `times`: those of `starts`."""
+    texts = zip(map(records.as_text, chunks), _deltas(starts), times, strict=True)
+    return [Chunk(ts=ts, delta_ms=delta, raw=text, raw_encoding=encoding) for (text, encoding), delta, ts in texts]
 
 
-def chunk_size_records(sizes: Iterable[int], starts: Sequence[int]) -> list[Chunk]:
+def chunk_size_records(sizes: Iterable[int], starts: Sequence[int], times: Iterable[str]) -> list[Chunk]:
     """The same for a stream whose bytes are in a file."""
-    return [Chunk(delta_ms=delta, bytes=size) for size, delta in zip(sizes, _deltas(starts), strict=True)]
+    each = zip(sizes, _deltas(starts), times, strict=True)
+    return [Chunk(ts=ts, delta_ms=delta, bytes=size) for size, delta, ts in each]
 
 
 def _deltas(starts: Sequence[int]) -> list[float]:
-    return [_ms(ns - before) for before, ns in pairwise([*starts[:1], *starts])]
+    pairs = pairwise([*starts[:1], *starts])
+    return [round((ns - before) / 1e6, 3) if ns > before else 0.0 for before, ns in pairs]

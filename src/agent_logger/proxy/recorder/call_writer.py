@@ -98,7 +98,7 @@ class CallWriter:
             seq=call.seq,
             entry=entry_id(open_call.relay, open_call.last_entry),
             fingerprint=self._filing.answered(decision, _tracked_answer(call, call.answer, ts, complete=call.complete)),
-            time_at=partial(self.time, open_call.relay),
+            times_of=partial(self._times, open_call.relay),
         )
         self._append(call.log, response)
         self.not_understood += not call.is_understood
@@ -186,6 +186,17 @@ class CallWriter:
         if second != self._second:  # most calls fall into the same one as the last
             self._second, self._second_text = second, timestamp(second)[:-4]
         return f"{self._second_text}{rest // 1_000_000:03d}Z"
+
+    def _times(self, relay: SpoolFollower, moments: Sequence[int]) -> list[str]:
+        """The times of moments of one call, many of which may fall into one millisecond."""
+        times: list[str] = []
+        last, text = -1, ""
+        for ns in moments:
+            millisecond = (relay.wall_ns + ns) // 1_000_000
+            if millisecond != last:
+                last, text = millisecond, self.time(relay, ns)
+            times.append(text)
+        return times
 
 
 def entry_id(relay: SpoolFollower, number: int) -> str:

@@ -35,6 +35,7 @@ from agent_logger.proxy.spool.segments import Spools, segments_of
 
 SCAN_SECONDS = 0.25
 STATUS_SECONDS = 1.0
+FREED_BYTES = 16 << 20  # freed memory that is kept for later
 
 log = logging.getLogger("agent_logger.proxy")
 
@@ -137,6 +138,7 @@ class RecorderChild:
         )
         gc.freeze()  # objects that exist now stay; calls are freed without the collector
         gc.set_threshold(50_000, 20, 50)
+        platform.keep_freed_memory(FREED_BYTES)  # fresh pages take longer to get than a body to copy
         note_machine(self.home)
         register_log_folder(self.home, self.log_dir)
 

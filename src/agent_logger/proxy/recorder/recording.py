@@ -6,8 +6,9 @@ open call, and the tails of the logs have the records that were written since.
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from agent_logger.proxy.call_lines import Show
@@ -66,7 +67,6 @@ class CallRecording:
             frames.RequestData: self._request_data,
             frames.RequestEnd: self._request_end,
             frames.ResponseHead: self._response_head,
-            frames.ResponseData: self._response_data,
             frames.TunnelData: self._tunnel_data,
             frames.CallEnd: self._call_end,
         }
@@ -83,12 +83,12 @@ class CallRecording:
     def take(self, read: SpoolRead) -> None:
         """Record the frames of one entry of the spool. A record is written as soon as its last frame is there."""
         open_call: OpenCall | None = None
-        for frame in read.frames:
-            handle = self._call_handlers.get(type(frame))
-            if handle is None:
-                self._handlers[type(frame)](read, frame)
+        for kind, alike in groupby(read.frames, type):
+            if kind in self._handlers:
+                for frame in alike:
+                    self._handlers[kind](read, frame)
             elif open_call := open_call or self._call(read):
-                handle(open_call, frame)
+                self._call_frames(open_call, kind, alike)
         if (read.relay.relay, read.frames[0].call) not in self.open:
             self.ended.add(
                 read.relay.relay,
@@ -139,6 +139,14 @@ class CallRecording:
 
     # ------------------------------------------------------------ frames
 
+    def _call_frames(self, open_call: OpenCall, kind: type, alike: Iterable[Any]) -> None:
+        """Take frames of one kind, which came one after the other."""
+        if kind is frames.ResponseData:
+            self._response_data(open_call, list(alike))
+            return
+        for frame in alike:
+            self._call_handlers[kind](open_call, frame)
+
     def _request_head(self, read: SpoolRead, frame: frames.RequestHeadFrame) -> None:
         key = read.relay.relay, frame.call
         request = self._unmask.request_start(read.relay, frame)
@@ -180,9 +188,16 @@ class CallRecording:
             secrets = open_call.call.secrets
         open_call.call.response_head(head, frame.ns, secrets)
 
-    def _response_data(self, open_call: OpenCall, frame: frames.ResponseData) -> None:
-        data, unknown = self._restored(open_call, frame)
-        open_call.call.response_data(data, frame.ns, ends_chunk=frame.ends_chunk, unknown=unknown)
+    def _response_data(self, open_call: OpenCall, pieces: Sequence[frames.ResponseData]) -> None:
+        """Take pieces of an answer. A stream has hundreds of short ones, so nothing is done for each that can be done
+        for all."""
+        data, unknown = [piece.data for piece in pieces], 0
+        for at, piece in enumerate(pieces):
+            if piece.masked:
+                data[at], missing = self._restored(open_call, piece)
+                unknown += missing
+        moments, ends_chunk = [piece.ns for piece in pieces], [piece.ends_chunk for piece in pieces]
+        open_call.call.response_data(data, moments, ends_chunk, unknown)
 
     def _tunnel_data(self, open_call: OpenCall, frame: frames.TunnelData) -> None:
         if open_call.passed_over:

@@ -60,7 +60,7 @@ class TunnelRecording:
             call.begin_message_answer(ns)
         if deflated:
             call.deflated_chunks.append(call.state.response.chunks)
-        call.response_data(data, ns, unknown=unknown)
+        call.response_data([data], [ns], [True], unknown)
         if tunnel.call and not deflated and (last := ends_answer(data)):
             self._end_message(open_call, tunnel, ns, "no_stream_end" if last == "error" else None)
 

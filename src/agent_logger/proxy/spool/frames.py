@@ -222,11 +222,11 @@ def unpack(data: bytes, offset: int = 0) -> Iterator[tuple[Entry, int]]:
 
     Stops before the first one that is not whole: it is being written, or a crash cut it.
     """
-    start = offset + HEAD.size
+    start, view = offset + HEAD.size, memoryview(data)
     while start <= len(data):
         length, checksum = HEAD.unpack_from(data, start - HEAD.size)
         end = start + length
-        body = data[start:end]
+        body = view[start:end]
         if not 0 < length <= LONGEST_ENTRY or len(body) < length or zlib.crc32(body) != checksum:
             return
         entry = _decode(body)

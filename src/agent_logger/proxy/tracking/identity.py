@@ -18,7 +18,7 @@ from hashlib import sha256
 from agent_logger.agents.base import Agent, WireIdentity
 from agent_logger.agents.registry import AGENTS, agent_called, call_shapes_of
 from agent_logger.model.records import Identity
-from agent_logger.providers.request_body import Api, RequestBody, begins_system_prompt, named_id, text
+from agent_logger.providers.request_body import Api, RequestBody, begins_system_prompt, named_id, system_prompts, text
 
 RETRY_COUNT = "x-stainless-retry-count"
 CACHE_KEY = "prompt_cache_key"  # a field of the body
@@ -66,9 +66,10 @@ def agent_of(headers: Headers, body: RequestBody | None = None, api: Api | None 
     """The agent, or the library, that sends the request. An agent may use a library's user agent, or that of another
     agent, whose login it uses: its system prompt is better evidence."""
     named = _agent(headers.get("user-agent", "")) or _agent(headers.get("originator", ""))
+    prompts = system_prompts(body, api) if body and api else []
     for agent in AGENTS:
         prompt = agent.wire.system_prompt
-        if body and api and prompt and agent.name != named and begins_system_prompt(body, api, prompt):
+        if prompt and agent.name != named and begins_system_prompt(prompts, prompt):
             return agent.name
     if agent_called(named):
         return named

@@ -14,7 +14,6 @@ from msgspec.structs import replace
 from agent_logger.model.records import Redaction
 from agent_logger.model.redaction.redactor import Redactor
 from agent_logger.protocols.encodings import DecodeError
-from agent_logger.proxy.call_state import chunk_size_records
 from agent_logger.proxy.recorder.calls.payload import BodyPolicy, StoredBody
 from agent_logger.proxy.recorder.disk import PatientDisk
 
@@ -185,8 +184,8 @@ class LargeBody:
             text=b"",
             bytes=self._size,
             hmac="v1:" + self._hmac.hexdigest(),
-            chunks=chunk_size_records(file.sizes, file.starts) if self._how.stream else None,
             starts=file.starts,
+            sizes=file.sizes if self._how.stream else None,
             file=file.path,
             file_bytes=file.size,
             recoded=recoded,

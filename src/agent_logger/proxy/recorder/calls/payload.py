@@ -9,14 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from msgspec.structs import replace
-
 from agent_logger.model import records
 from agent_logger.model.records import Chunk, Encoding, Redaction, Stored
 from agent_logger.model.redaction.redactor import Redactor, redacted_part
 from agent_logger.protocols.encodings import DecodeError, Decoder, decode, decoder
 from agent_logger.providers.deltas import split_texts
-from agent_logger.proxy.call_state import chunk_records, chunks_of
+from agent_logger.proxy.call_state import chunk_records, chunk_size_records, chunks_of
 from agent_logger.proxy.recorder.calls.known_request import RequestText, keyed
 from agent_logger.proxy.spool.frames import Mask
 
@@ -53,7 +51,7 @@ class StoredBody:
     hmac: str | None = None
     body: str | None = None
     encoding: Encoding | None = None
-    chunks: list[Chunk] | None = None
+    chunks: Pieces | None = None  # of a stream, as they are recorded
     file: Path | None = None  # the file with the body, if it is too large for a record
     file_bytes: int = 0
     recoded: bool = False
@@ -62,12 +60,13 @@ class StoredBody:
     stream_ended: bool | None = None
     pieces: Pieces = ()  # the text, chunk by chunk
     starts: Sequence[int] = ()  # when these pieces began
+    sizes: Sequence[int] | None = None  # of the chunks of a stream that is in a file
 
-    def timed_chunks(self, time_at: Callable[[int], str]) -> list[Chunk] | None:
-        """The chunks, each with the time at which it began."""
-        if self.chunks is None:
-            return None
-        return [replace(chunk, ts=time_at(ns)) for chunk, ns in zip(self.chunks, self.starts, strict=True)]
+    def chunk_records(self, times_of: Callable[[Sequence[int]], Sequence[str]]) -> list[Chunk] | None:
+        """The chunks of a stream, each with the time at which it began."""
+        if self.chunks is not None:
+            return chunk_records(self.chunks, self.starts, times_of(self.starts))
+        return None if self.sizes is None else chunk_size_records(self.sizes, self.starts, times_of(self.starts))
 
     @property
     def original(self) -> Stored | None:
@@ -163,7 +162,7 @@ def hide_pieces(stored: StoredBody, policy: BodyPolicy) -> None:
 
 def _set_content(stored: StoredBody, chunks: Sequence[bytes], policy: BodyPolicy) -> None:
     if policy.stream:
-        stored.chunks = chunk_records(chunks, stored.starts)
+        stored.chunks = chunks
     elif stored.bytes:
         stored.body, stored.encoding = records.as_text(chunks[0])
 

@@ -3,7 +3,7 @@
 On a WebSocket each message of the client and its answer is a call of its own.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -102,8 +102,10 @@ class RecordedCall:
         self.secrets = secrets
         self._status, self._head = head.start, head
 
-    def response_data(self, data: bytes, ns: int, *, ends_chunk: bool = True, unknown: int = 0) -> None:
-        self.state.response_data(data, ns, ends_chunk=ends_chunk)
+    def response_data(
+        self, pieces: Sequence[bytes], moments: Sequence[int], ends_chunk: Sequence[bool], unknown: int = 0
+    ) -> None:
+        self.state.response_data(pieces, moments, ends_chunk)
         self._response.unknown += unknown
         if self._response.is_large:
             self._response.spill(self._response_policy())
@@ -286,9 +288,15 @@ class RecordedCall:
         return self.secrets.fields(ParsedHead(b"\r\n" + trailers + b"\r\n"))[0]
 
     def response_record(
-        self, *, ts: str, seq: int, entry: str, fingerprint: str | None, time_at: Callable[[int], str]
+        self,
+        *,
+        ts: str,
+        seq: int,
+        entry: str,
+        fingerprint: str | None,
+        times_of: Callable[[Sequence[int]], Sequence[str]],
     ) -> RecordToWrite:
-        """Make the record of the response. `time_at` returns the time of a moment of this call. Call `read_answer`
+        """Make the record of the response. `times_of` returns the times of moments of this call. Call `read_answer`
         first."""
         state, stored = self.state, self._stored
         received = state.response
@@ -309,7 +317,7 @@ class RecordedCall:
             timing=state.timing(),
             body=stored.body,
             body_encoding=stored.encoding,
-            chunks=stored.timed_chunks(time_at),
+            chunks=stored.chunk_records(times_of),
             call=self.id,
             complete=self.complete,
             reason=self.reason,
