@@ -29,7 +29,7 @@ import msgspec
 from agent_logger.providers.request_body import Api, mended, value
 
 PREFIX = "v1:"
-MOST_KNOWN = 1 << 15  # messages recognised by a digest, in each of two generations
+MOST_KNOWN = 1 << 12  # messages recognised by a digest, in each of two generations: those of the longest history
 
 _encode = msgspec.json.Encoder(order="sorted").encode
 

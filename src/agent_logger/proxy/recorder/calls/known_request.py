@@ -23,7 +23,7 @@ from agent_logger.model.redaction.redactor import KnownPrefix, Redactor, Search,
 from agent_logger.providers.request_body import Api
 from agent_logger.proxy.tracking.known_history import KnownHistory, RequestHistory
 
-KNOWN_BYTES = 48 << 20  # of texts, and of their JSON
+KNOWN_BYTES = 24 << 20  # of texts, and of their JSON: a dozen conversations of 1 MB
 MOST_KNOWN = 1024
 SMALLEST_KNOWN = 16 << 10  # a shorter one is worked on as fast
 LARGEST_KNOWN = 8 << 20
