@@ -65,11 +65,10 @@ def stop(process: Process) -> None:
 
 
 def descendants(pid: int) -> list[int]:
-    try:  # a child is listed with the thread that started it
-        lists = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children")]
-    except OSError:
-        return []
-    children = " ".join(lists).split()
+    children: list[str] = []
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):  # a child is listed with the thread that started it
+        with contextlib.suppress(OSError):  # that thread has ended
+            children += path.read_text().split()
     return [child for name in children for child in [int(name), *descendants(int(name))]]
 
 

@@ -44,8 +44,14 @@ async def read_all(messages: AsyncIterator[Any]) -> None:
 
 
 def children() -> set[str]:
-    tasks = Path(f"/proc/{os.getpid()}/task").iterdir()
-    return {child for task in tasks for child in (task / "children").read_text().split()}
+    return {child for task in Path(f"/proc/{os.getpid()}/task").iterdir() for child in children_of_thread(task)}
+
+
+def children_of_thread(task: Path) -> list[str]:
+    try:
+        return (task / "children").read_text().split()
+    except (FileNotFoundError, ProcessLookupError):
+        return []  # the thread has ended; another one has its children now
 
 
 async def clients_gone(before: Collection[str] = ()) -> None:

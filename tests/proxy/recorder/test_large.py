@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from agent_logger.platform import size_of
 from agent_logger.proxy.recorder.status import RecorderStatus
 from agent_logger.proxy.recorder_process import Recorder
 from agent_logger.proxy.spool.folder import spool_folder
@@ -51,7 +52,7 @@ class World:
         return msgspec.json.decode(path.read_bytes(), type=RecorderStatus)
 
     def spooled_bytes(self) -> int:
-        return sum(path.stat().st_size for path in spool_folder(self.log_dir).glob("*.spool"))
+        return sum(map(size_of, spool_folder(self.log_dir).glob("*.spool")))  # the recorder may remove one meanwhile
 
     def wait_until_spooled(self) -> None:
         wait_until(lambda: self.spool.status().waiting_bytes == 0)
