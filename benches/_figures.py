@@ -1,14 +1,16 @@
 """What a benchmark measured, beside its budgets: printed, and kept in docs/performance.md with `--write`."""
 
 import argparse
+import json
 import os
 import platform
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
+FIGURES_VARIABLE = "AGENT_LOGGER_BENCH_FIGURES"  # names a file for the figures, as JSON: `all` reads them there
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,11 @@ class Figure:
         return "" if self.at_least is None else f"at least {self.at_least:g}"
 
 
+def row(figure: Figure, width: int) -> str:
+    verdict = "" if not figure.budget else "ok" if figure.is_within_budget else "OVER"
+    return f"{figure.name:{width}}  {figure.measured:>12}  {figure.budget:14} {verdict}".rstrip()
+
+
 def _number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
@@ -57,13 +64,14 @@ class Figures:
         """Print the figures, keep them in the docs if asked, and return the exit code: 1 if a budget is exceeded."""
         width = max(len(figure.name) for figure in self.figures)
         for figure in self.figures:
-            verdict = "" if not figure.budget else "ok" if figure.is_within_budget else "OVER"
-            print(f"{figure.name:{width}}  {figure.measured:>12}  {figure.budget:14} {verdict}".rstrip())
+            print(row(figure, width))
         over = [figure.name for figure in self.figures if not figure.is_within_budget]
         print(f"OVER BUDGET: {'; '.join(over)}" if over else "within all budgets")
         if write:
             PAGE.write_text(with_section(PAGE.read_text("utf-8"), self.bench, self.section()), "utf-8")
             print(f"written to {os.path.relpath(PAGE)}")
+        if file := os.environ.get(FIGURES_VARIABLE):
+            Path(file).write_text(json.dumps([asdict(figure) for figure in self.figures]), "utf-8")
         return 1 if over else 0
 
     def section(self) -> str:

@@ -1,5 +1,6 @@
 """docs/performance.md holds what the benchmarks measured, and each of them replaces its own table alone."""
 
+import importlib
 import re
 from pathlib import Path
 
@@ -57,3 +58,41 @@ def test_a_benchmark_without_a_place_says_so(page: Path) -> None:
     figures.add("relay", 1.0, "x")
     with pytest.raises(SystemExit, match="has no place for the figures of nothing"):
         figures.finish(write=True)
+
+
+BENCH = """
+import sys, time
+from _figures import Figures
+figures = Figures("NAME")
+figures.add("CPU of a call", 3.0, "ms", at_most=MOST)
+try:
+    time.sleep(SECONDS)
+except KeyboardInterrupt:
+    open(__file__ + ".ended", "w").close()
+    raise
+sys.exit(figures.finish(write=False))
+"""
+
+
+def test_all_shows_every_figure_and_interrupts_what_takes_too_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    every = importlib.import_module("all")
+    for name, most, seconds in (("cheap", "4", "0"), ("dear", "2", "0"), ("slow", "4", "60")):
+        text = BENCH.replace("NAME", name).replace("MOST", most).replace("SECONDS", seconds)
+        (tmp_path / f"{name}.py").write_text(text)
+    monkeypatch.setattr(every, "FOLDER", tmp_path)
+    monkeypatch.setattr(every, "MOST_SECONDS", 3.0)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "benches"))
+    runs = [every.measure(bench, write=False) for bench in ("cheap", "dear", "slow")]
+    assert not every.show(runs)
+    shown = capsys.readouterr().out
+    assert re.search(r"cheap, \d s\n  CPU of a call +3 ms  at most 4 +ok\n", shown)
+    assert re.search(r"dear, \d s\n  CPU of a call +3 ms  at most 2 +OVER\n", shown)
+    assert "OVER BUDGET\n  dear: CPU of a call\nFAILED\n  slow: interrupted after 3 s\n" in shown
+    assert (tmp_path / "slow.py.ended").exists()
+
+
+def test_all_leaves_out_the_long_benchmark_alone() -> None:
+    every = importlib.import_module("all")
+    assert sorted({*every.benches(), "small_day"}) == sorted(set(BENCHES) - {"_figures"})
