@@ -169,6 +169,8 @@ def start_mitmdump(stack: contextlib.ExitStack, folder: Path, upstream: Target) 
     program = MITMPROXY / "bin" / "mitmdump"
     if not program.exists() and (reason := install_mitmproxy()):
         return skipped("mitmdump", reason)
+    if not runs(str(program), "--version"):  # it names the Python of a folder that was moved
+        return skipped("mitmdump", f"{program} does not run; remove {MITMPROXY}, and it is installed again")
     port = free_port()
     command = [program, "-q", "--set", f"confdir={folder / 'mitmproxy'}", "--listen-host", HOST, "-p", port]
     command += ["--mode", f"reverse:http://{HOST}:{upstream.port}", "-w", folder / "flows"]
@@ -181,7 +183,7 @@ def start_mitmdump(stack: contextlib.ExitStack, folder: Path, upstream: Target) 
 def install_mitmproxy() -> str:
     """Into an environment of its own, with the newest Python there is. Answers why not."""
     print(f"mitmproxy: installing into {MITMPROXY.relative_to(ROOT)}", file=sys.stderr)
-    usable = [name for name in ("python3.14", "python3.13", "python3.12") if runs(name)]
+    usable = [name for name in ("python3.14", "python3.13", "python3.12") if runs(name, "-c", "")]
     try:
         subprocess.run([[*usable, PYTHON][0], "-m", "venv", str(MITMPROXY)], check=True, capture_output=True)
         pip = [
@@ -198,10 +200,11 @@ def install_mitmproxy() -> str:
     return ""
 
 
-def runs(python: str) -> bool:
-    """Not all that is called Python and found on the path is more than a signpost to one."""
-    with contextlib.suppress(OSError):
-        return subprocess.run([python, "-c", ""], capture_output=True).returncode == 0
+def runs(*command: str) -> bool:
+    """Whether a program can be started. Not all that is called Python and found on the path is more than a signpost to
+    one."""
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        return subprocess.run(command, capture_output=True, timeout=60).returncode == 0
     return False
 
 

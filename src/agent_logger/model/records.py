@@ -11,7 +11,7 @@ What a log holds beyond these types is kept: a line of an unknown type, or of a 
 import base64
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, cast
 
 import msgspec
@@ -615,6 +615,14 @@ def as_text(data: bytes) -> tuple[str, Encoding | None]:
         return data.decode("utf-8"), None
     except UnicodeDecodeError:
         return base64.b64encode(data).decode("ascii"), "base64"
+
+
+def as_texts(pieces: Sequence[bytes]) -> list[tuple[str, Encoding | None]]:
+    """Several pieces, as `as_text` returns each."""
+    try:
+        return [(piece.decode("utf-8"), None) for piece in pieces]
+    except UnicodeDecodeError:
+        return list(map(as_text, pieces))
 
 
 def encoded_text(json: msgspec.Raw) -> str:

@@ -5,6 +5,7 @@ stream is cut, its last piece is dropped, as every client drops it.
 """
 
 import re
+from itertools import chain
 from typing import NamedTuple
 
 BOM = b"\xef\xbb\xbf"
@@ -26,8 +27,9 @@ def _plain_events(chunk: bytes) -> list[ServerSentEvent]:
         return []
     found = _PLAIN.findall(chunk)
     # If their lengths add up to that of the chunk, nothing stands between them.
-    framing = sum(_NAME_FRAMING if name else 0 for name, _ in found) + _DATA_FRAMING * len(found)
-    is_all = framing + sum(len(name) + len(data) for name, data in found) == len(chunk)
+    named = sum(1 for name, _ in found if name)
+    framing = _NAME_FRAMING * named + _DATA_FRAMING * len(found)
+    is_all = framing + sum(map(len, chain.from_iterable(found))) == len(chunk)
     return list(map(ServerSentEvent._make, found)) if is_all else []
 
 

@@ -228,14 +228,14 @@ class AnswerReader:
 
     def _give(self, events: Iterable[ServerSentEvent]) -> None:
         assembler = self._assembler
-        last = {name.encode() for name in assembler.last}
-        for event in events:
+        take, last = assembler.event, {name.encode() for name in assembler.last}
+        for name, data in events:
             self._is_streamed = True
-            if event.data == DONE:
+            if data == DONE:
                 assembler.done()
                 continue
-            assembler.event(event.data)
-            if event.name in last:
+            take(data)
+            if name in last:
                 assembler.ended = True
 
 

@@ -44,7 +44,10 @@ class _Block:
         self.pieces: dict[str, list[str]] = {}
 
     def add(self, name: str, piece: str) -> None:
-        self.pieces.setdefault(name, []).append(piece)
+        if pieces := self.pieces.get(name):
+            pieces.append(piece)
+        else:
+            self.pieces[name] = [piece]
 
     def add_other(self, delta: Json) -> None:
         """Add citations, signatures, and fields newer than this code: texts are appended, anything else is replaced."""

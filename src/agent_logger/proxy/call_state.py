@@ -225,10 +225,10 @@ def chunks_of(pieces: Sequence[bytes], times: Sequence[int]) -> tuple[list[bytes
     return [b"".join(chunk) for chunk in joined], starts
 
 
-def chunk_records(chunks: Iterable[bytes], starts: Sequence[int], times: Iterable[str]) -> list[Chunk]:
+def chunk_records(chunks: Sequence[bytes], starts: Sequence[int], times: Iterable[str]) -> list[Chunk]:
     """Chunks as a record has them; the first one has `delta_ms` 0. `times`: those of `starts`."""
-    texts = zip(map(records.as_text, chunks), _deltas(starts), times, strict=True)
-    return [Chunk(ts=ts, delta_ms=delta, raw=text, raw_encoding=encoding) for (text, encoding), delta, ts in texts]
+    each = zip(records.as_texts(chunks), _deltas(starts), times, strict=True)
+    return [Chunk(ts=ts, delta_ms=delta, raw=text, raw_encoding=encoding) for (text, encoding), delta, ts in each]
 
 
 def chunk_size_records(sizes: Iterable[int], starts: Sequence[int], times: Iterable[str]) -> list[Chunk]:
