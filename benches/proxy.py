@@ -1,15 +1,17 @@
 """The proxy beside its peers, in one run: nobody (direct), nginx, a bare relay, mitmdump writing flows, ours recording
 everything.
 
-    ./dev bench proxy            under four minutes
-    ./dev bench proxy --quick    under one
+    ./dev bench proxy            four minutes
+    ./dev bench proxy --quick    one
 
 Load: `wrk -t1 -c32` with JSON bodies of 2 KB both ways; nginx with one worker, `proxy_buffering off`, upstream
 keep-alive and no access log; an upstream that does nothing. The bare relay is what Python takes at least: it reads
 nothing of what passes, checks nothing, hides nothing, and appends it to one file. All of it shares the machine's
 cores, as at work. Rounds of the targets are interleaved and the best one counts, so that a busy machine disturbs all
 of them alike.
-Behind the table stand the budgets of the design. Exit code 1 when one is exceeded or the log lacks a call.
+Behind the table stand the budgets of the design. Exit code 1 when one is exceeded or the log lacks a call. On a busy
+machine the recorder may need so long to catch up that the bench ends early: then it says so, shows what it measured by
+then, and keeps nothing.
 """
 
 import contextlib
@@ -69,8 +71,8 @@ class Plan:
     bound_seconds: int
 
 
-FULL = Plan(2, 3, 4, 10, 5000, 3000, 25, 240)
-QUICK = Plan(1, 1, 2, 3, 1000, 1000, 10, 60)
+FULL = Plan(2, 3, 4, 10, 5000, 3000, 25, 330)
+QUICK = Plan(1, 1, 2, 3, 1000, 1000, 10, 90)
 
 
 @dataclass
@@ -469,9 +471,13 @@ def install_tools() -> None:
         )
 
 
+class OverTimeError(Exception):
+    """The bench took too long."""
+
+
 def give_up(number: int, _frame: FrameType | None) -> None:
     """An exception, so that every process we started is ended on the way out."""
-    raise TimeoutError("the bench took too long" if number == signal.SIGALRM else "ended")
+    raise OverTimeError if number == signal.SIGALRM else TimeoutError("ended")
 
 
 def main() -> int:
@@ -490,11 +496,15 @@ def main() -> int:
     signal.signal(signal.SIGTERM, give_up)
     signal.alarm(plan.bound_seconds)
     folder = Path(tempfile.mkdtemp(prefix="agent-logger-proxy-", dir=arguments.folder))
-    began = time.monotonic()
+    began, is_whole = time.monotonic(), True
     try:
         with contextlib.ExitStack() as stack:
             bench = Bench(folder, plan, stack)
-            bench.run()
+            try:
+                bench.run()
+            except OverTimeError:
+                is_whole = False
+                print(f"\nnot all was measured in {plan.bound_seconds} s: something else keeps this machine busy")
     finally:
         signal.alarm(0)
         shutil.rmtree(folder, ignore_errors=True)
@@ -502,7 +512,8 @@ def main() -> int:
     if not bench.ours:
         print("ours was not measured")
         return 1
-    return bench.figures.finish(write=arguments.write)
+    code = bench.figures.finish(write=arguments.write and is_whole) if bench.figures.figures else 1
+    return code if is_whole else 1
 
 
 if __name__ == "__main__":
