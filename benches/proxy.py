@@ -202,7 +202,7 @@ class Bench:
         self.bare = start_bare(stack, folder, self.upstream)
         self.mitmdump = start_mitmdump(stack, folder, self.upstream)
         self.ours = our_target(stack, folder / "log", self.upstream)
-        self.log = stack.enter_context(Log(folder / "log"))
+        self.log = stack.enter_context(Log(folder / "log", marks=True))
         self.sent_elsewhere = 0  # calls that the upstream got from others than us
 
     def run(self) -> None:
