@@ -1,9 +1,11 @@
 """Answers are rejoined the same, streamed or not, over HTTP or a WebSocket, whatever their host's habits are."""
 
 import base64
+import gc
 import itertools
 import json
 import struct
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -43,6 +45,25 @@ def fed(dialect: Dialect, messages: Iterable[bytes]) -> Answer:
     for message in messages:
         reader.feed(message)
     return reader.finish()
+
+
+def test_an_answer_that_was_read_is_freed_at_once() -> None:
+    """The recorder's garbage collector runs once in thousands of calls, and an answer has hundreds of pieces."""
+    dialects = (ANTHROPIC, CHAT, COMPLETIONS, EMBEDDINGS, GEMINI, OLLAMA, RESPONSES)
+    bodies = (b'data: {"type": "content_block_delta", "delta": {"text": "a"}}\n\n', b'{"id": "a"}', b" ", b"\0\0\0\x10")
+    gc.disable()
+    try:
+        for dialect, body, messages in itertools.product(dialects, bodies, (False, True)):
+            reader = dialect.reader(messages=messages)
+            reader.feed(body)
+            reader.partial_answer()
+            reader.feed(body)
+            reader.finish()
+            freed = weakref.ref(reader)
+            del reader
+            assert freed() is None, (dialect.assembler, body)
+    finally:
+        gc.enable()
 
 
 # ---------------------------------------------------------------- which endpoint

@@ -7,7 +7,7 @@ Nothing here raises, whatever comes: what cannot be read is left out, and the an
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeVar
 
@@ -175,9 +175,9 @@ class AnswerReader:
         self._assembler = assembler
         self._events: EventSplitter | MessageSplitter | None = None
         self._pieces: list[bytes] = []  # of a body that is not a stream, or may not be
-        self._take: Callable[[bytes], None] = assembler.event if messages else self._begin
+        self._is_json = False  # the body has begun, and is not a stream
         self._left = LIMIT_BYTES
-        self._is_streamed = messages
+        self._messages = self._is_streamed = messages
 
     def feed(self, data: bytes) -> None:
         self._left -= len(data)
@@ -185,6 +185,18 @@ class AnswerReader:
             self._assembler.damaged = True  # the log has it all; it is not worth the memory here
         elif data:
             self._take(data)
+
+    def _take(self, data: bytes) -> None:
+        # This is no attribute that is set: a reader that refers to itself would stay in memory until the garbage
+        # collector comes, with its answer.
+        if self._messages:
+            self._assembler.event(data)
+        elif self._events:
+            self._stream(data)
+        elif self._is_json:
+            self._pieces.append(data)
+        else:
+            self._begin(data)
 
     def finish(self, *, framed: bool = True) -> Answer:
         """The answer from all that was fed. `framed`: the body ended where its transport says it does. Else it was cut
@@ -215,10 +227,9 @@ class AnswerReader:
         if not begun:
             return
         if begun[0] in b"{[":
-            self._take = self._pieces.append
+            self._is_json = True
             return
         self._events = MessageSplitter() if begun[0] == FIRST else EventSplitter()
-        self._take = self._stream
         data, self._pieces = b"".join(self._pieces), []
         self._stream(data)
 
