@@ -148,6 +148,9 @@ def run(folder: Path, seconds: float, figures: Figures) -> None:
         made = sum(one.calls + AGENTS for one in rounds[ours.name])
         failed = sum(one.failed for measured in rounds.values() for one in measured)
     lost = abs(made - calls_in(folder / "log"))  # once the proxy has ended, which writes all that it has
+    parts = (folder / "log").rglob("unattributed*.jsonl")
+    gaps = sum(path.read_bytes().count(b'{"type":"gap"') for path in parts)
+    print(f"gaps in the log, for frames that the relay dropped: {gaps}")
     figures.add("calls made that are not in the log", lost, f"of {made:,}", at_most=0)
     figures.add("calls that failed", failed, f"of {made:,}", at_most=0)
 

@@ -83,13 +83,17 @@ class Agent(threading.Thread):
             connection.close()
 
 
-def look(page: Page, until: float) -> None:
-    """Ask the page for its views, as somebody who works beside it does."""
+def look(page: Page, until: float, late: list[str]) -> None:
+    """Ask the page for its views, as somebody who works beside it does. `late` gets those that it did not answer in
+    time: it goes on without them."""
     cookie = page.cookie()
     for view in itertools.cycle(VIEWS):
         if time.monotonic() >= until:
             return
-        assert page.ask(view, cookie=cookie).status == 200, view
+        try:
+            assert page.ask(view, cookie=cookie).status == 200, view
+        except TimeoutError:
+            late.append(view)
         time.sleep(3)
 
 
@@ -129,7 +133,8 @@ def run(home: Path, minutes: float, figures: Figures) -> None:
         pids = pids_of(own) | {"page": page.process.pid}
         until = time.monotonic() + minutes * 60
         agents = [Agent(number, port, f"/anthropic/{HOST}:{upstream.port}", until) for number in range(AGENTS)]
-        watcher = threading.Thread(target=look, args=(page, until))
+        late: list[str] = []
+        watcher = threading.Thread(target=look, args=(page, until, late))
         for thread in (*agents, watcher):
             thread.start()
         samples = sample(pids, until)
@@ -149,6 +154,7 @@ def run(home: Path, minutes: float, figures: Figures) -> None:
         figures.add(f"memory of the {name}, last quarter of the second", late / early, "x", at_most=1.15)
     sent = sum(agent.sent_bytes for agent in agents)
     print(f"{calls:,} calls of {sent / calls / 1000:.0f} KB, all in the log {drained:.1f} s after the last one")
+    print(f"views that the page did not answer in time: {', '.join(late) or 'none'}")
     figures.add("calls that failed", sum(agent.failed for agent in agents), f"of {calls:,}", at_most=0)
     figures.add("calls that are not in the log", lost, f"of {calls:,}", at_most=0)
     plain = size(logs, "*.jsonl")

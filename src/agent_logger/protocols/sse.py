@@ -25,12 +25,12 @@ def _plain_events(chunk: bytes) -> list[ServerSentEvent]:
     """All events of a chunk, if it has plain ones and nothing else; otherwise none."""
     if not chunk.endswith(b"\n\n"):
         return []
-    found = _PLAIN.findall(chunk)
+    pairs = _PLAIN.findall(chunk)
     # If their lengths add up to that of the chunk, nothing stands between them.
-    named = sum(1 for name, _ in found if name)
-    framing = _NAME_FRAMING * named + _DATA_FRAMING * len(found)
-    is_all = framing + sum(map(len, chain.from_iterable(found))) == len(chunk)
-    return list(map(ServerSentEvent._make, found)) if is_all else []
+    named = sum(1 for name, _ in pairs if name)
+    framing = _NAME_FRAMING * named + _DATA_FRAMING * len(pairs)
+    is_all = framing + sum(map(len, chain.from_iterable(pairs))) == len(chunk)
+    return list(map(ServerSentEvent._make, pairs)) if is_all else []
 
 
 class EventSplitter:
