@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[1]
 MITMPROXY = ROOT / ".components" / "mitmproxy"
 LOAD = [PYTHON, _proxy_load.__file__]
 RESPONSE = b'{"type":"response"'
-STILL_SECONDS = 2.0  # a log that has not grown for so long has all it will get
+STILL_SECONDS = 5.0  # a log that has not grown for so long has all it will get
 
 
 # Processes
