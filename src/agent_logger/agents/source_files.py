@@ -50,6 +50,11 @@ def lines_of(file: File) -> Iterator[Line | Damage | Torn]:
 def raw_lines_of(file: File, *, unfinished: bool = False) -> Iterator[bytes]:
     """Yield the lines without their places, and without those that are too long or have no newline yet: for speed.
     `unfinished`: with the last one, if it has no newline."""
+    if file.chunks is None:
+        for entry in file.entries:
+            if isinstance(entry, JsonEntry):
+                yield from entry.raw.split(b"\n") if b"\n" in entry.raw else (entry.raw,)
+        return
     for portion in portions_of(file, unfinished=unfinished):
         yield from (line.removesuffix(b"\n") for line in lines_in(portion))
 
