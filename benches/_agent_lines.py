@@ -331,7 +331,9 @@ def write_gptme(home: Path, talks: list[Conversation]) -> None:
 
 def _gptme_lines(talk: Conversation) -> Iterator[dict[str, Any]]:
     began = local_time(talk.prompts[0].at)
-    yield {"role": "system", "content": FILLER * 230, "timestamp": began, "pinned": True, "hide": True}
+    system = f"## System Information\n\n**OS:** Debian GNU/Linux 12\n**Working Directory:** {talk.project}\n"
+    for text in (FILLER * 230, system):
+        yield {"role": "system", "content": text, "timestamp": began, "pinned": True, "hide": True}
     for prompt in talk.prompts:
         yield {"role": "user", "content": prompt.text, "timestamp": local_time(prompt.at)}
         for each in prompt.responses:

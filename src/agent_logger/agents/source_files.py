@@ -5,9 +5,10 @@ Readers are pure. They never open anything; they ask for a side file by its name
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 
 from agent_logger.protocols.jsonl import Damage, JsonEntry, Torn
-from agent_logger.protocols.lines import LONGEST_LINE, Line, LineSplitter, lines_in
+from agent_logger.protocols.lines import LONGEST_LINE, Line, LineSplitter
 
 Entries = Iterable[JsonEntry | Damage | Torn]
 
@@ -56,7 +57,8 @@ def raw_lines_of(file: File, *, unfinished: bool = False) -> Iterator[bytes]:
                 yield from entry.raw.split(b"\n") if b"\n" in entry.raw else (entry.raw,)
         return
     for portion in portions_of(file, unfinished=unfinished):
-        yield from (line.removesuffix(b"\n") for line in lines_in(portion))
+        for line in BytesIO(portion):  # a caller may need the first line alone
+            yield line[:-1] if line.endswith(b"\n") else line
 
 
 class RepeatedLines:

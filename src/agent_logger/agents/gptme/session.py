@@ -39,6 +39,7 @@ REMINDER = "<system>"  # begins what gptme itself says in the user's name
 SUB_AGENT_TOOL = "subagent"
 COMPLETE = "complete"  # the tool that ends an exchange
 _FOLDER = re.compile(r"^\*\*Working Directory:\*\* (/.+)$", re.MULTILINE)
+_FOLDER_WORDS = "**Working Directory:** "
 
 
 def session_of(source: SourceFiles) -> Session:
@@ -204,7 +205,9 @@ class _Log:
             self.conversation.end("failed", at)
         elif message.content == INTERRUPTED:
             self.conversation.end("cut", at)
-        elif self.folder is None and (match := _FOLDER.search(message.content)):
+        elif (
+            self.folder is None and _FOLDER_WORDS in message.content and (match := _FOLDER.search(message.content))
+        ):
             self.folder = match[1]
         elif exchanges and not message.hide:
             self._result(message, about, at)

@@ -170,6 +170,7 @@ class _SessionFile:
     def __init__(self, file: File, *, spoken: bool = True) -> None:
         self.stem = file.name.rsplit("/", 1)[-1].rsplit(".", 1)[0]
         self.conversation = Conversation()
+        self._spoken = spoken
         self.totals: list[ClientTotal] = []
         self.turns: list[_PiTurn] = []  # all responses, in the order of the file
         self.id = id_in_name(file.name) or self.stem
@@ -283,7 +284,8 @@ class _SessionFile:
         self.conversation.see(began)
         exchange.end_reason = ENDS.get(reason)
         for block in blocks:
-            self.conversation.put(turn, block, at)
+            if self._spoken or block.kind == "tool_use":
+                self.conversation.put(turn, block, at)
 
     def _inject(self, origin: str | None, content: Any, at: datetime | None) -> None:
         self._injected = OpenExchange(joined_text(content) or None, origin or "extension", started=at, ended=at)
