@@ -178,8 +178,8 @@ def _write_hermes_session(database: sqlite3.Connection, session: str, talk: Conv
     counted |= {"cache_write_tokens": 0, "api_call_count": len(talk.responses)}
     began, ended = talk.prompts[0].at.timestamp(), talk.prompts[-1].at.timestamp()
     described = {"source": "cli", "model": MODEL, "model_config": '{"max_iterations": 90}', "cwd": talk.project}
-    described |= {"system_prompt": FILLER * 132, "started_at": began, "ended_at": ended}
-    _insert(database, "sessions", id=session, **described, **counted)
+    described["system_prompt"] = FILLER * 132
+    _insert(database, "sessions", id=session, started_at=began, ended_at=ended, **described, **counted)
     seen = {"first_seen": began, "last_seen": ended}
     _insert(database, "session_model_usage", session_id=session, model=MODEL, **counted, **seen)
 

@@ -72,7 +72,11 @@ def write_openhands(home: Path, talks: list[Conversation]) -> None:
 
 
 def _openhands_usage(each: Response) -> dict[str, Any]:
-    counted = {"prompt_tokens": each.given + each.read, "completion_tokens": each.output, "cache_read_tokens": each.read}
+    counted = {
+        "prompt_tokens": each.given + each.read,
+        "completion_tokens": each.output,
+        "cache_read_tokens": each.read,
+    }
     others = {"cache_write_tokens": 0, "reasoning_tokens": 0, "context_window": 0, "per_turn_token": 0}
     return {**counted, **others, "response_id": f"chatcmpl-{each.id}"}
 
@@ -94,7 +98,11 @@ def _openhands_events(talk: Conversation) -> Iterator[dict[str, Any]]:
             response = {"llm_response_id": f"chatcmpl-{each.id}"}
             thought = {"reasoning_content": each.thinking} if each.thinking else {}
             if each.call is None:
-                yield {**spoken(each.at, "agent", "assistant", each.text, **thought), **response, "kind": "MessageEvent"}
+                yield {
+                    **spoken(each.at, "agent", "assistant", each.text, **thought),
+                    **response,
+                    "kind": "MessageEvent",
+                }
                 continue
             at, called = local_time(each.at), {"tool_name": "terminal", "tool_call_id": each.call["id"]}
             call = {"id": each.call["id"], "name": "terminal", "arguments": encoded(each.call["input"])}
@@ -117,8 +125,16 @@ def write_continue(home: Path, talks: list[Conversation]) -> None:
         about = {"sessionId": talk.id, "title": "Untitled Session", "workspaceDirectory": talk.project}
         listed.append({**about, "dateCreated": str(talk.prompts[0].ms), "messageCount": 4})
         details = {"cachedTokens": 0, "cacheWriteTokens": 0}
-        used = {"totalCost": 0.01, "promptTokens": talk.given + talk.read, "completionTokens": talk.output}
-        document = {**about, "history": list(_continue_history(talk)), "usage": {**used, "promptTokensDetails": details}}
+        used: dict[str, Any] = {
+            "totalCost": 0.01,
+            "promptTokens": talk.given + talk.read,
+            "completionTokens": talk.output,
+        }
+        document: dict[str, Any] = {
+            **about,
+            "history": list(_continue_history(talk)),
+            "usage": {**used, "promptTokensDetails": details},
+        }
         (folder / f"{talk.id}.json").write_text(json.dumps(document, indent=2))
     (folder / "sessions.json").write_text(json.dumps(listed, indent=2))
 
@@ -224,7 +240,7 @@ def write_vibe(home: Path, talks: list[Conversation]) -> None:
         }
         for name, document in documents.items():
             (state / f"{name}.json").write_text(encoded(document))
-        current = {"generation": generation, "manifest_sha256": "0" * 64, "session_id": talk.id}
+        current: dict[str, Any] = {"generation": generation, "manifest_sha256": "0" * 64, "session_id": talk.id}
         current |= {"snapshot_sequence": int(generation), "store_format": "mistral.vibe.unified-session-store/v1"}
         (folder / "CURRENT").write_text(encoded(current))
         (folder / "meta.json").write_text(json.dumps(_vibe_meta(talk), indent=2))
@@ -237,7 +253,7 @@ def write_vibe(home: Path, talks: list[Conversation]) -> None:
 
 def _vibe_meta(talk: Conversation) -> dict[str, Any]:
     times = {"start_time": talk.prompts[0].at.isoformat(), "end_time": talk.prompts[-1].at.isoformat()}
-    described = {"environment": {"working_directory": talk.project}, "title": None, "child_sessions": []}
+    described: dict[str, Any] = {"environment": {"working_directory": talk.project}, "title": None}
     config = {"active_model": "own", "model_name": MODEL}
     return {"session_id": talk.id, "parent_session_id": None, **times, **described, "config": config}
 

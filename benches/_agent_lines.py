@@ -161,7 +161,8 @@ def write_pi(home: Path, talks: list[Conversation]) -> None:
 
 def pi_events(talk: Conversation, version: int = 3) -> Iterator[dict[str, Any]]:
     """Yield the lines of pi; OpenClaw has the same ones in its database."""
-    yield {"type": "session", "version": version, "id": talk.id, "timestamp": time_text(talk.prompts[0].at), "cwd": talk.project}
+    began = time_text(talk.prompts[0].at)
+    yield {"type": "session", "version": version, "id": talk.id, "timestamp": began, "cwd": talk.project}
     parent, count = None, 0
 
     def message(at: datetime, role: str, content: list[dict[str, Any]], **more: object) -> dict[str, Any]:
@@ -294,7 +295,7 @@ def _droid_settings(talk: Conversation) -> dict[str, Any]:
 def _droid_lines(talk: Conversation) -> Iterator[dict[str, Any]]:
     about = {"title": "A title", "owner": "user", "version": 2, "cwd": talk.project}
     yield {"type": "session_start", "id": talk.id, **about, "isSessionTitleManuallySet": False}
-    parent, count = None, 0
+    parent, count = "", 0
 
     def message(at: datetime, role: str, content: list[dict[str, Any]], **more: object) -> dict[str, Any]:
         nonlocal parent, count
@@ -312,7 +313,9 @@ def _droid_lines(talk: Conversation) -> Iterator[dict[str, Any]]:
             if each.thinking:
                 parts.insert(0, {"type": "thinking", "thinking": each.thinking, "signature": ""})
             if each.call:
-                parts.append({"type": "tool_use", "id": each.call["id"], "name": "Execute", "input": each.call["input"]})
+                parts.append(
+                    {"type": "tool_use", "id": each.call["id"], "name": "Execute", "input": each.call["input"]}
+                )
             named = {"openaiMessageId": f"chatcmpl-{each.id}", "modelId": MODEL, "reasoningEffort": "none"}
             yield message(each.at, "assistant", parts, **named)
             if each.call:
@@ -325,8 +328,9 @@ def write_gptme(home: Path, talks: list[Conversation]) -> None:
     for talk in talks:
         folder = home / f".local/share/gptme/logs/{talk.prompts[0].at:%Y-%m-%d}-{talk.id[:8]}"
         write_lines(folder / "conversation.jsonl", list(_gptme_lines(talk)))
-        settings = f'[chat]\nmodel = "openai/{MODEL}"\ntool_format = "tool"\nworkspace = "{talk.project}"\nname = "A title"\n'
-        (folder / "config.toml").write_text(settings)
+        settings = {"model": f"openai/{MODEL}", "tool_format": "tool", "workspace": talk.project, "name": "A title"}
+        lines = [f'{name} = "{value}"\n' for name, value in settings.items()]
+        (folder / "config.toml").write_text("".join(["[chat]\n", *lines]))
 
 
 def _gptme_lines(talk: Conversation) -> Iterator[dict[str, Any]]:
@@ -362,7 +366,12 @@ def write_vibe_2(home: Path, talks: list[Conversation]) -> None:
         text = "".join(json.dumps(json.loads(line)) + "\n" for line in lines)
         (folder / "messages.jsonl").write_text(text, "utf-8")
         began, ended = talk.prompts[0].at.isoformat(), talk.prompts[-1].at.isoformat()
-        meta: dict[str, Any] = {"session_id": talk.id, "parent_session_id": None, "start_time": began, "end_time": ended}
+        meta: dict[str, Any] = {
+            "session_id": talk.id,
+            "parent_session_id": None,
+            "start_time": began,
+            "end_time": ended,
+        }
         meta |= {"environment": {"working_directory": talk.project}, "child_sessions": [], "title": None}
         meta["config"] = {"active_model": "own", "models": {"own": {"name": MODEL, "provider": "own", "alias": "own"}}}
         meta["stats"] = {"steps": len(talk.responses), "session_prompt_tokens": talk.given + talk.read}

@@ -96,9 +96,7 @@ def _first(home: Path, command: Callable[[Path], list[str]]) -> float:
 
 def _output(home: Path, *arguments: str) -> str:
     environment = _environment(home, home / ".agent-logger")
-    return subprocess.run(
-        [*OURS, *arguments], env=environment, check=True, capture_output=True, text=True
-    ).stdout
+    return subprocess.run([*OURS, *arguments], env=environment, check=True, capture_output=True, text=True).stdout
 
 
 def _environment(home: Path, own: Path) -> dict[str, str]:

@@ -147,7 +147,8 @@ def blocks_of(message: GptmeMessage, about: GptmeMetadata) -> list[Block]:
         blocks.append(base.text(words))
     if any(block.kind == "tool_use" for block in blocks):
         return blocks
-    return blocks + [base.use(f"{message.timestamp}#{at}", *call) for at, call in enumerate(_written_calls(message, about))]
+    written = enumerate(_written_calls(message, about))
+    return blocks + [base.use(f"{message.timestamp}#{at}", *call) for at, call in written]
 
 
 def _calls_in(text: str) -> Iterator[re.Match[str]]:

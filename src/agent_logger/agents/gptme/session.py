@@ -205,9 +205,7 @@ class _Log:
             self.conversation.end("failed", at)
         elif message.content == INTERRUPTED:
             self.conversation.end("cut", at)
-        elif (
-            self.folder is None and _FOLDER_WORDS in message.content and (match := _FOLDER.search(message.content))
-        ):
+        elif self.folder is None and _FOLDER_WORDS in message.content and (match := _FOLDER.search(message.content)):
             self.folder = match[1]
         elif exchanges and not message.hide:
             self._result(message, about, at)

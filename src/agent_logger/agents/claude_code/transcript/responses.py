@@ -212,7 +212,7 @@ class _Rows:
                 continue
             for number, record in enumerate(records):
                 kind = record.type
-                # Prompts and results are half of all lines, and say nothing more of the beginning, unless it is a fork's.
+                # Prompts and results, half of all lines, say nothing more of the beginning, unless it is a fork's.
                 if self._begins and (
                     kind != "user" or not self.beginning.is_begun or not record.uuid or record.forked_from
                 ):
