@@ -341,7 +341,8 @@ RESULT = {"role": "toolResult", "toolCallId": "call_1", "content": "x", "timesta
     ],
 )
 def test_what_is_billed_does_not_depend_on_whether_texts_are_read(answer: dict[str, Any]) -> None:
-    given = [HEAD, entry("u", None, user("Go")), entry("a", "u", answer), entry("r", "a", RESULT)]
+    after = [entry("b", "a", assistant("More")), entry("r", "b", RESULT)]
+    given = [HEAD, entry("u", None, user("Go")), entry("a", "u", answer), *after]
     turns = [turn for exchange in read(*given).exchanges for turn in exchange.turns if turn.usage or turn.unread_usage]
     responses = list(pi.responses_of(source(lines(*given))))
     assert [(row.at, row.usage, row.model, row.final, row.message_id) for row in responses] == [
