@@ -340,7 +340,7 @@ RESULT = {"role": "toolResult", "toolCallId": "call_1", "content": "x", "timesta
         pytest.param({**assistant(), "content": [{"type": "text", "text": "\ud800"}]}, id="half of a character"),
     ],
 )
-def test_what_is_billed_does_not_depend_on_whether_texts_are_read(answer: dict[str, Any]) -> None:
+def test_billed_responses_are_the_same_without_their_texts(answer: dict[str, Any]) -> None:
     after = [entry("b", "a", assistant("More")), entry("r", "b", RESULT)]
     given = [HEAD, entry("u", None, user("Go")), entry("a", "u", answer), *after]
     turns = [turn for exchange in read(*given).exchanges for turn in exchange.turns if turn.usage or turn.unread_usage]
