@@ -1,12 +1,12 @@
 """First `usage` and first index of the same sessions in the files of several agents, beside Claude Code's.
 
-    python benches/agents_read.py [SESSIONS] [AGENT ...]
+    ./dev bench agents_read [SESSIONS] [AGENT ...] [--responses COUNT] [--write]
 
-Seconds of processor time of all processes for each MB, without those for an empty home; a ratio is to Claude Code's in
-the same run. The files hold about 100 responses a session, with results of tools of a few KB.
+Milliseconds of processor time of all processes for each MB, without those for an empty home; a ratio is to Claude
+Code's in the same run. The files hold about `COUNT` (100) responses a session, with results of tools of a few KB. What
+the catalog says of an agent must be what was written: sessions, exchanges, tokens.
 """
 
-import argparse
 import json
 import os
 import subprocess
@@ -16,38 +16,65 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from _agent_homes import WRITERS, conversations, write_claude
+from _agent_homes import WRITERS
+from _conversations import NAMED_FOLDER, Conversation, conversations, write_claude
+from _figures import Figures, arguments_parser
 from agent_logger.catalog.search.index_lock import indexing
 from catalog import INDEX, OURS, seconds, size
 
 RUNS = 3
 CLAUDE = "claude-code"
+MOST = 2  # of Claude Code's time for each MB
+LINES_OF_RESPONSE = 3.3  # in Claude Code's files
+WITHOUT_TOKENS = "aider"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
+    parser = arguments_parser(__doc__)
     parser.add_argument("sessions", nargs="?", type=int, default=60)
-    parser.add_argument("agents", nargs="*", default=list(WRITERS))
+    parser.add_argument("agents", nargs="*", default=[])
+    parser.add_argument("--responses", type=int, default=100)
     options = parser.parse_args()
+    agents = options.agents or list(WRITERS)
+    figures = Figures("agents_read")
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         base = Path(folder)
-        write_claude(base / CLAUDE, options.sessions)
+        write_claude(base / CLAUDE, options.sessions, round(options.responses * LINES_OF_RESPONSE))
         talks = list(conversations(base / CLAUDE))
-        for agent in options.agents:
+        for agent in agents:
             WRITERS[agent](base / agent, talks)
         (base / "empty").mkdir()
         empty = _measured(base / "empty")
-        responses = sum(len(prompt.responses) for talk in talks for prompt in talk.prompts)
+        responses = sum(len(talk.responses) for talk in talks)
         print(f"{options.sessions} sessions, {responses} responses; ms for each MB, and as a ratio to Claude Code\n")
-        print(f"{'':12} {'MB':>6} {'index':>8} {'ratio':>6} {'usage':>8} {'ratio':>6} {'tokens':>15}")
+        print(f"{'':14} {'MB':>6} {'index':>8} {'ratio':>6} {'usage':>8} {'ratio':>6}")
         claude: list[float] = []
-        for agent in (CLAUDE, *options.agents):
+        for agent in (CLAUDE, *agents):
             home = base / agent
             megabytes = size(home) / 1e6
             each = [(took - none) * 1000 / megabytes for took, none in zip(_measured(home), empty, strict=True)]
             claude = claude or each
-            columns = (f"{own:8.1f} {own / other:6.2f}" for own, other in zip(each, claude, strict=True))
-            print(f"{agent:12} {megabytes:6.1f}", *columns, f"{_tokens(home):15,}", flush=True)
+            ratios = [own / other for own, other in zip(each, claude, strict=True)]
+            columns = (f"{own:8.1f} {ratio:6.2f}" for own, ratio in zip(each, ratios, strict=True))
+            print(f"{agent:14} {megabytes:6.1f}", *columns, flush=True)
+            _check(agent, home, talks)
+            if agent != CLAUDE:
+                figures.add(f"{agent}: first index", ratios[0], "x", at_most=MOST)
+                figures.add(f"{agent}: first `usage`", ratios[1], "x", at_most=MOST)
+    sys.exit(figures.finish(write=options.write))
+
+
+def _check(agent: str, home: Path, talks: list[Conversation]) -> None:
+    """Stop if the catalog has read something else than was written."""
+    rows = json.loads(_output(home, "ls", "--all", "--json"))
+    totals = json.loads(_output(home, "usage", "model", "--json"))["totals"]
+    tokens = sum(count or 0 for name, count in totals.items() if name.endswith("_tokens"))
+    read = (len(rows), sum(row["exchanges"] for row in rows), tokens)
+    exchanges = sum(len(talk.prompts) for talk in talks)
+    counted = sum(each.tokens for talk in talks for each in talk.responses) if agent != WITHOUT_TOKENS else 0
+    written = (len(talks), exchanges, counted)
+    if read != written:
+        raise SystemExit(f"{agent}: sessions, exchanges and tokens are {read}, not {written}")
 
 
 def _measured(home: Path) -> tuple[float, float]:
@@ -67,17 +94,14 @@ def _first(home: Path, command: Callable[[Path], list[str]]) -> float:
         time.sleep(0.1)
 
 
-def _tokens(home: Path) -> int:
-    """Return all tokens that are counted: the same for all agents."""
-    command = [*OURS, "usage", "model", "--json"]
+def _output(home: Path, *arguments: str) -> str:
     environment = _environment(home, home / ".agent-logger")
-    shown = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
-    totals = json.loads(shown)["totals"]
-    return sum(count for name, count in totals.items() if name.endswith("_tokens"))
+    return subprocess.run([*OURS, *arguments], env=environment, check=True, capture_output=True, text=True).stdout
 
 
 def _environment(home: Path, own: Path) -> dict[str, str]:
-    return {"PATH": os.environ["PATH"], "HOME": str(home), "COLUMNS": "80", "AGENT_LOGGER_HOME": str(own)}
+    folders = {"AGENT_LOGGER_HOME": str(own), "AGENT_LOGGER_AGENT_FOLDERS": str(home / NAMED_FOLDER)}
+    return {"PATH": os.environ["PATH"], "HOME": str(home), "COLUMNS": "80", **folders}
 
 
 if __name__ == "__main__":

@@ -21,8 +21,9 @@ from multiprocessing import Process
 from pathlib import Path
 from typing import NamedTuple
 
-from _agent_homes import WRITERS, Conversation, conversations
+from _agent_homes import WRITERS
 from _claude_corpus import Corpus
+from _conversations import Conversation, conversations
 from _figures import Figures, arguments_parser
 from agent_logger.catalog.search.index_lock import indexing
 from catalog import INDEX, OURS, size
@@ -65,9 +66,9 @@ def fill(home: Path, sessions: int, responses: int) -> None:
         lines = path.read_text("utf-8").splitlines(keepends=True)
         path.write_text("".join(lines[: round(responses * LINES_OF_RESPONSE)]), "utf-8")
     talks = list(conversations(claude))
-    for number, writer in enumerate(WRITERS.values(), 1):
-        own = talks[number :: len(WRITERS) + 1]
-        writer(home, [talk for talk in map(_answered, own) if talk.prompts])
+    for number, agent in enumerate(list(FOLDERS)[1:], 1):
+        own = talks[number :: len(FOLDERS)]
+        WRITERS[agent](home, [talk for talk in map(_answered, own) if talk.prompts])
         for talk in own:
             next(claude.glob(f"projects/*/{talk.id}.jsonl")).unlink()
 
@@ -77,7 +78,7 @@ def _answered(talk: Conversation) -> Conversation:
 
 
 def measure_all(home: Path, figures: Figures) -> None:
-    own, agents = home / ".agent-logger", len(WRITERS) + 1
+    own, agents = home / ".agent-logger", len(FOLDERS)
     shutil.rmtree(own, ignore_errors=True)
     files = sum(1 for path in home.rglob("*") if path.is_file())
     megabytes, unchanged = size(home) / 1e6, round(max(files, LEAST_FILES) * UNCHANGED_SECONDS, 2)

@@ -20,9 +20,12 @@ class Sighting:
     ended: datetime | None = None
 
     def see(self, at: datetime | None) -> None:
-        if at:
-            self.started = min(self.started or at, at)
-            self.ended = max(self.ended or at, at)
+        if at is None:
+            return
+        if self.started is None or at < self.started:
+            self.started = at
+        if self.ended is None or at > self.ended:
+            self.ended = at
 
 
 @dataclass(slots=True)

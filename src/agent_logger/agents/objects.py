@@ -5,8 +5,7 @@ readers could not follow. Both are rare, and visible in the bytes, so checking f
 """
 
 import re
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
 from datetime import MAXYEAR, MINYEAR, UTC, datetime
 from typing import Any, TypeVar
 
@@ -14,7 +13,7 @@ import msgspec
 
 from agent_logger.agents.source_files import File, raw_lines_of
 from agent_logger.protocols import jsonl
-from agent_logger.protocols.jsonl import JsonEntry
+from agent_logger.protocols.jsonl import JsonEntry, is_utf8
 from agent_logger.protocols.lines import Line
 from agent_logger.providers.answer import MOST_NESTED
 from agent_logger.providers.blocks.base import parts_of
@@ -29,15 +28,32 @@ def objects_of(file: File, but: re.Pattern[bytes]) -> Iterator[Json]:
     """Yield the objects in order, without lines that match `but` as a whole. What is not an object, or is nested too
     deeply, is left out."""
     for line in raw_lines_of(file):
-        if but.fullmatch(line):
-            continue
-        try:
-            value = decoded(line, line)
-        except REFUSED:
-            yield from salvaged(line)
-        else:
-            if type(value) is dict:
-                yield value
+        if not but.fullmatch(line):
+            yield from _objects_in(line)
+
+
+def structs_of(file: File, exact: msgspec.json.Decoder[S], lenient: type[S]) -> Iterator[S]:
+    """Yield the objects in order as one type, whose fields all have defaults. Fields that it does not name are skipped,
+    not decoded: most bytes are in them. A line that does not fit becomes a `lenient`, of those fields that fit."""
+    for line in raw_lines_of(file):
+        if line.count(b"{") + line.count(b"[") <= MOST_NESTED and is_utf8(line):
+            try:
+                record = exact.decode(line)
+            except REFUSED:
+                pass
+            else:
+                yield record
+                continue
+        if line.strip():
+            yield from (fitting(lenient, fields) for fields in _objects_in(line))
+
+
+def _objects_in(line: bytes) -> Iterable[Json]:
+    try:
+        value = decoded(line, line)
+    except REFUSED:
+        return salvaged(line)
+    return (value,) if type(value) is dict else ()
 
 
 def decoded(data: bytes | msgspec.Raw, line: bytes) -> Any:
@@ -78,8 +94,10 @@ def object_as(decoder: msgspec.json.Decoder[S], data: Any) -> S:
     if not isinstance(data, bytes):
         return fitting(decoder.type, None)
     if data.count(b"{") + data.count(b"[") <= MOST_NESTED:
-        with suppress(*REFUSED):
+        try:
             return decoder.decode(data)
+        except REFUSED:
+            pass
     return fitting(decoder.type, object_in(data))
 
 

@@ -5,9 +5,10 @@ Readers are pure. They never open anything; they ask for a side file by its name
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 
 from agent_logger.protocols.jsonl import Damage, JsonEntry, Torn
-from agent_logger.protocols.lines import LONGEST_LINE, Line, LineSplitter, lines_in
+from agent_logger.protocols.lines import LONGEST_LINE, Line, LineSplitter
 
 Entries = Iterable[JsonEntry | Damage | Torn]
 
@@ -50,8 +51,14 @@ def lines_of(file: File) -> Iterator[Line | Damage | Torn]:
 def raw_lines_of(file: File, *, unfinished: bool = False) -> Iterator[bytes]:
     """Yield the lines without their places, and without those that are too long or have no newline yet: for speed.
     `unfinished`: with the last one, if it has no newline."""
+    if file.chunks is None:
+        for entry in file.entries:
+            if isinstance(entry, JsonEntry):
+                yield from entry.raw.split(b"\n") if b"\n" in entry.raw else (entry.raw,)
+        return
     for portion in portions_of(file, unfinished=unfinished):
-        yield from (line.removesuffix(b"\n") for line in lines_in(portion))
+        for line in BytesIO(portion):  # a caller may need the first line alone
+            yield line[:-1] if line.endswith(b"\n") else line
 
 
 class RepeatedLines:

@@ -21,7 +21,6 @@ class TokenCounts:
 
     def __init__(self, value: Any) -> None:
         self._fields: Mapping[str, Any] = value if type(value) is dict or isinstance(value, Mapping) else {}
-        self._present = {name for name, value in self._fields.items() if value is not None}
         self._inner: list[TokenCounts] = []
         self._counts = 0  # that were there
         self._misfits = 0  # what stood in the place of a count and was none
@@ -30,12 +29,15 @@ class TokenCounts:
         """The first of these counts that is present; 0 if none is."""
         for spelling in _spellings(names):
             value = self._fields.get(spelling)
+            if type(value) is int and 0 <= value < MOST_TOKENS:  # nearly every count
+                self._counts += 1
+                return value
             if value is not None:
                 return self._count(value)
         return 0
 
     def has(self, *names: str) -> bool:
-        return not self._present.isdisjoint(_spellings(names))
+        return any(self._fields.get(spelling) is not None for spelling in _spellings(names))
 
     def inner(self, name: str) -> "TokenCounts":
         """The counts of an object within this one; if the inner one is wrong, so is this one."""

@@ -321,6 +321,35 @@ def test_a_missing_line_does_not_split_the_conversation() -> None:
     assert [exchange.left for exchange in session.exchanges] == [False, False]
 
 
+CALL = {"type": "toolCall", "id": "call_1|fc_1", "name": "bash", "arguments": {"deep": [[{}]] * 90}}
+RESULT = {"role": "toolResult", "toolCallId": "call_1", "content": "x", "timestamp": 1767225600500}  # before its call
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(assistant(CALL, "Hi"), id="a call with a result that has an earlier time"),
+        pytest.param(assistant({"type": "toolCall", "id": 7}, "Hi"), id="a call whose id is a number"),
+        pytest.param(assistant({"type": "toolCall", "id": "call_1"}, usage={"input": "?"}), id="counts that are none"),
+        pytest.param(assistant("Hi", stopReason="aborted", usage=NOTHING), id="cut, with a text"),
+        pytest.param(assistant(stopReason="aborted", usage=NOTHING), id="cut, without content"),
+        pytest.param({**assistant(usage=NOTHING, stopReason="error"), "content": "Hi"}, id="content that is a text"),
+        pytest.param(
+            {**assistant(stopReason="error"), "content": ["Hi", {"type": []}]}, id="parts that are no objects"
+        ),
+        pytest.param({**assistant(), "content": [{"type": "text", "text": "\ud800"}]}, id="half of a character"),
+    ],
+)
+def test_billed_responses_are_the_same_without_their_texts(answer: dict[str, Any]) -> None:
+    after = [entry("b", "a", assistant("More")), entry("r", "b", RESULT)]
+    given = [HEAD, entry("u", None, user("Go")), entry("a", "u", answer), *after]
+    turns = [turn for exchange in read(*given).exchanges for turn in exchange.turns if turn.usage or turn.unread_usage]
+    responses = list(pi.responses_of(source(lines(*given))))
+    assert [(row.at, row.usage, row.model, row.final, row.message_id) for row in responses] == [
+        (turn.started, turn.usage, turn.model, turn.complete, turn.message_id) for turn in turns
+    ]
+
+
 def test_a_duplicate_line_counts_once() -> None:
     answer = entry("a", "u", assistant("Hi", responseId="msg_1"))
     file = source(lines(HEAD, entry("u", None, user("Go")), answer, HEAD, answer))

@@ -158,10 +158,11 @@ class _Folder:
     def _add(self, entry: Entry) -> None:
         name = entry.name
         if name.endswith(_ENDS):
-            stem = name.removesuffix(SEALED)[:-6]
-            if _AGENT_FILE.fullmatch(name):
+            if name.startswith("agent-") and _AGENT_FILE.fullmatch(name):
                 self.loose.append(entry)
-            elif is_id(stem) and stem not in self.skip and (stem not in self.mains or name[-6:] == ".jsonl"):
+                return
+            stem = name.removesuffix(SEALED)[:-6]
+            if is_id(stem) and stem not in self.skip and (stem not in self.mains or name[-6:] == ".jsonl"):
                 self.mains[stem] = entry
         elif name in self.mains or entry.is_dir(follow_symlinks=False):
             self.folders[name] = entry.path

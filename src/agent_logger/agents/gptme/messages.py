@@ -1,6 +1,7 @@
 """The messages of gptme's files. Tool calls are in their texts: `@shell(call_1): {"command": "ls"}`, or a block of code
 with the tool's name."""
 
+import json
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
@@ -42,6 +43,7 @@ _FAILURE = re.compile(
 )
 _UNREAD = re.compile(rb"\s*")  # lines that are skipped
 _decoder = msgspec.json.Decoder()
+_scanner = json.JSONDecoder(strict=False)  # finds the end of an object; what is in it, the other one decides
 
 
 class GptmeTimings(msgspec.Struct, gc=False):
@@ -55,6 +57,12 @@ class GptmeMetadata(msgspec.Struct, gc=False):
     error: bool = False
     compaction_artifact: str | None = None  # what a compaction wrote this message for
     timings: GptmeTimings | None = None
+
+    @property
+    def begins_summary(self) -> bool:
+        """Whether the message after one of the system with this is the summary that a compaction put in the place of
+        others."""
+        return self.compaction_artifact == "intro"
 
 
 class GptmeMessage(msgspec.Struct, gc=False):
@@ -77,11 +85,6 @@ class GptmeMessage(msgspec.Struct, gc=False):
     @property
     def about(self) -> GptmeMetadata:
         return fitting(GptmeMetadata, self.metadata if type(self.metadata) is dict else {})
-
-    @property
-    def begins_summary(self) -> bool:
-        """Whether the message after this one is the summary that a compaction put in the place of others."""
-        return self.role == "system" and self.about.compaction_artifact == "intro"
 
     def usage(self) -> Usage | None:
         """Return the tokens; None if they were not counted. Older versions have no object for them."""
@@ -121,7 +124,7 @@ def messages_of(file: File) -> Iterator[GptmeMessage]:
 # ---------------------------------------------------------------- what a model said
 
 
-def blocks_of(message: GptmeMessage) -> list[Block]:
+def blocks_of(message: GptmeMessage, about: GptmeMetadata) -> list[Block]:
     """Return the thoughts, the texts and the tool calls of an answer. A call in a block of code stays in the text, too,
     because the model wrote it as such."""
     text, blocks = message.content, []
@@ -131,7 +134,7 @@ def blocks_of(message: GptmeMessage) -> list[Block]:
     end = 0
     fences = _fences(text)
     starts = [fence.start for fence in fences]
-    for match in _CALL.finditer(text):
+    for match in _calls_in(text):
         fence = bisect_right(starts, match.start()) - 1
         if match.start() < end or (fence >= 0 and match.start() < fences[fence].end):
             continue
@@ -144,12 +147,26 @@ def blocks_of(message: GptmeMessage) -> list[Block]:
         blocks.append(base.text(words))
     if any(block.kind == "tool_use" for block in blocks):
         return blocks
-    return blocks + [base.use(f"{message.timestamp}#{at}", *call) for at, call in enumerate(_written_calls(message))]
+    written = enumerate(_written_calls(message, about))
+    return blocks + [base.use(f"{message.timestamp}#{at}", *call) for at, call in written]
+
+
+def _calls_in(text: str) -> Iterator[re.Match[str]]:
+    """Yield the beginnings of tool calls. Each begins a line: finding these first is faster than trying every place."""
+    at = 0 if text.startswith("@") else text.find("\n@") + 1 or len(text)
+    while at < len(text):
+        match = _CALL.match(text, at)
+        if match:
+            yield match
+        at = text.find("\n@", match.end() if match else at) + 1 or len(text)
 
 
 def _object_at(text: str, start: int) -> tuple[Any, int]:
     """Return the JSON object that begins here, and where it ends; of one that is cut, or is not JSON, its text."""
-    end = _end_of_object(text, start)
+    try:
+        _, end = _scanner.raw_decode(text, start)
+    except (ValueError, RecursionError):
+        end = _end_of_object(text, start)
     try:
         return _decoder.decode(text[start:end]), end
     except REFUSED:
@@ -180,6 +197,8 @@ class _Written(NamedTuple):
 
 def _fences(text: str) -> list[_Written]:
     """Return the blocks of code: each ends at the next line with as many marks and nothing else."""
+    if "```" not in text:
+        return []
     lines = list(_FENCE.finditer(text))
     ends = _by_name(line for line in lines if not line[2].strip(" \t"))
     return list(_paired(text, ((line, line[2].split(), line[1]) for line in lines), ends))
@@ -187,6 +206,8 @@ def _fences(text: str) -> list[_Written]:
 
 def _elements(text: str) -> list[_Written]:
     """Return the tool calls in XML: `<tool-use><shell>ls</shell></tool-use>`."""
+    if "<tool-use>" not in text:
+        return []
     starts = ((match, [match[1], *match[2].split()], match[1]) for match in _XML.finditer(text))
     return list(_paired(text, starts, _by_name(_XML_END.finditer(text))))
 
@@ -213,10 +234,10 @@ def _paired(
             after = end.end()
 
 
-def _written_calls(message: GptmeMessage) -> Iterator[tuple[str, Any]]:
+def _written_calls(message: GptmeMessage, about: GptmeMetadata) -> Iterator[tuple[str, Any]]:
     """Yield the calls that are blocks of code, or XML, each as name and input. gptme says which tools it ran; in older
     files, every block with a tool's name counts."""
-    timings = message.about.timings
+    timings = about.timings
     ran = set(timings.tools) if timings and timings.tools else None
     if timings and ran is None:
         return

@@ -39,7 +39,7 @@ class GptmeOutput:
 
 
 def _answer(printed: SdkMessage, message: GptmeMessage) -> list[SdkMessage]:
-    blocks = blocks_of(message)
+    blocks = blocks_of(message, message.about)
     return [translated(printed, "assistant", _block(block), again=bool(at)) for at, block in enumerate(blocks)]
 
 

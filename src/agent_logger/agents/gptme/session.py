@@ -7,6 +7,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from msgspec.structs import replace
 
@@ -16,6 +17,7 @@ from agent_logger.agents.gptme.messages import (
     CONVERSATION,
     META,
     GptmeMessage,
+    GptmeMetadata,
     SubAgentMeta,
     blocks_of,
     is_failure,
@@ -37,6 +39,7 @@ REMINDER = "<system>"  # begins what gptme itself says in the user's name
 SUB_AGENT_TOOL = "subagent"
 COMPLETE = "complete"  # the tool that ends an exchange
 _FOLDER = re.compile(r"^\*\*Working Directory:\*\* (/.+)$", re.MULTILINE)
+_FOLDER_WORDS = "**Working Directory:** "
 
 
 def session_of(source: SourceFiles) -> Session:
@@ -165,48 +168,49 @@ class _Log:
         return FAMILIES.get(provider, "openai")
 
     def _take(self, message: GptmeMessage, *, is_left: bool) -> None:
-        is_summary, self._compacts = self._compacts, message.begins_summary
+        about, at = message.about, message.at
+        is_summary, self._compacts = self._compacts, message.role == "system" and about.begins_summary
         match message.role:
             case "assistant" if is_summary:
-                self.conversation.compactions.append(Compaction(at=message.at, thread=self.thread))
+                self.conversation.compactions.append(Compaction(at=at, thread=self.thread))
             case "assistant":
-                self._answer(message)
+                self._answer(message, about, at)
             case "user" if not (message.hide or message.content.startswith(REMINDER)):
-                self.conversation.ask(message.content, message.at)
+                self.conversation.ask(message.content, at)
                 if is_left:
                     self._left.add(len(self.conversation.exchanges) - 1)
-            case "system" if not message.begins_summary:
-                self._system(message)
+            case "system" if not self._compacts:
+                self._system(message, about, at)
 
-    def _answer(self, message: GptmeMessage) -> None:
-        about, usage = message.about, message.usage()
+    def _answer(self, message: GptmeMessage, about: GptmeMetadata, at: datetime | None) -> None:
+        usage = message.usage()
         provider, _, model = (about.model or "").partition("/")
         turn = _GptmeTurn(thread=self.thread, model=about.served_model or model or provider or None, provider=provider)
         turn.complete = not message.content.endswith(CUT_BY_USER)
         turn.count(usage, None)  # whatever was not counted was billed, too
-        turn.see(message.at)
+        turn.see(at)
         self.conversation.add(turn)
         self.conversation.current().end_reason = None  # an error before it was overcome
-        for block in blocks_of(message):
-            self.conversation.put(turn, block, message.at)
+        for block in blocks_of(message, about):
+            self.conversation.put(turn, block, at)
             if block.kind == "tool_use" and block.id:
                 turn.calls[block.id] = None
                 turn.last_call = block.id if block.name == COMPLETE else turn.last_call
-        self.conversation.see(message.at)
+        self.conversation.see(at)
 
-    def _system(self, message: GptmeMessage) -> None:
+    def _system(self, message: GptmeMessage, about: GptmeMetadata, at: datetime | None) -> None:
         """Take the result of a tool, an error, or what the model is told."""
-        about, exchanges = message.about, self.conversation.exchanges
+        exchanges = self.conversation.exchanges
         if about.error or message.content.startswith(FAILED):
-            self.conversation.end("failed", message.at)
+            self.conversation.end("failed", at)
         elif message.content == INTERRUPTED:
-            self.conversation.end("cut", message.at)
-        elif self.folder is None and (match := _FOLDER.search(message.content)):
+            self.conversation.end("cut", at)
+        elif self.folder is None and _FOLDER_WORDS in message.content and (match := _FOLDER.search(message.content)):
             self.folder = match[1]
         elif exchanges and not message.hide:
-            self._result(message)
+            self._result(message, about, at)
 
-    def _result(self, message: GptmeMessage) -> None:
+    def _result(self, message: GptmeMessage, about: GptmeMetadata, at: datetime | None) -> None:
         """Add a tool's result. A tool may have several messages, which have the call's id. In files without ids, the
         message after a call is its result."""
         turns = self.conversation.exchanges[-1].turns
@@ -220,10 +224,10 @@ class _Log:
             if call in self.conversation.answered and _add_to_result(last, call, message.content):
                 return
             last.calls.pop(call, None)
-        result = base.result(call, message.content, name=message.about.tool, is_error=is_failure(message.content))
-        self.conversation.result(result, message.at)
+        result = base.result(call, message.content, name=about.tool, is_error=is_failure(message.content))
+        self.conversation.result(result, at)
         if last and call == last.last_call:
-            self.conversation.end("result", message.at)
+            self.conversation.end("result", at)
 
 
 def _add_to_result(turn: OpenTurn, call: str, text: str) -> bool:

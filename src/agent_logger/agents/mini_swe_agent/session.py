@@ -102,14 +102,19 @@ def responses_of(source: SourceFiles) -> Iterator[ModelResponse]:
 
 
 def id_of(file: File) -> str:
-    return _Run(file).id
+    return _id(file.name, _objects(file)[1:])
+
+
+def _objects(file: File) -> list[Json]:
+    """Return what the document has beside its messages, then these."""
+    return [fields_of(entry.value) for entry in file.entries if isinstance(entry, JsonEntry)] or [{}]
 
 
 class _Run:
     """The messages of a document, read in order."""
 
     def __init__(self, file: File) -> None:
-        head, *messages = [fields_of(entry.value) for entry in file.entries if isinstance(entry, JsonEntry)] or [{}]
+        head, *messages = _objects(file)
         self.conversation = Conversation()
         self._info = fields_of(head.get("info"))
         config = fields_of(self._info.get("config"))

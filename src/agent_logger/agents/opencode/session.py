@@ -234,13 +234,14 @@ class OpencodeSessions:
             rows = _Rows(file, keeps_copies=self._keeps_copies, spoken=False)
             main = main or rows
             for step in rows.steps():
-                if step.usage is None and not step.unread_usage:
+                usage = step.usage
+                if usage is None and not step.unread_usage:
                     continue
                 provider = step.message.data.provider or ""
                 yield ModelResponse(
                     family=FAMILIES.get(provider, provider),
                     model=step.message.data.model,
-                    usage=step.usage,
+                    usage=usage,
                     at=step.message.at,
                     session=main.id,
                     project=main.project,

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from agent_logger.agents.objects import objects_of, time_of, time_of_ms
+from agent_logger.agents.objects import structs_of, time_of, time_of_ms
 from agent_logger.agents.source_files import File
 from agent_logger.model.session import Block, Usage
 from agent_logger.providers.blocks import base
@@ -16,7 +16,6 @@ from agent_logger.providers.lenient import fitting
 from agent_logger.providers.token_counts import TokenCounts
 
 MOST_USD = 1e9  # a higher price is a mistake
-_BLANK = re.compile(rb"\s*")
 _FILE_NAME = re.compile(r"(?:^|[/\\])\d{4}-\d\d-\d\dT[^/\\_]*_([^/\\]+)\.jsonl$")
 _ITEM_ID = re.compile(r"\|.*", re.DOTALL)
 
@@ -72,8 +71,29 @@ class PiLine(msgspec.Struct, gc=False):
         return time_of(self.timestamp)
 
 
-def lines_of(file: File) -> Iterator[PiLine]:
-    return (fitting(PiLine, fields) for fields in objects_of(file, _BLANK))
+class BilledPart(msgspec.Struct, gc=False):
+    """A part of a message, without what was said in it."""
+
+    type: Any = None
+    id: Any = None
+
+
+class _BilledMessage(PiMessage, gc=False):
+    content: list[BilledPart] | str | None = None
+    details: msgspec.Raw = msgspec.Raw()
+
+
+class _BilledLine(PiLine, gc=False):
+    message: _BilledMessage | None = None
+
+
+_spoken: msgspec.json.Decoder[PiLine] = msgspec.json.Decoder(PiLine)
+_billed: msgspec.json.Decoder[PiLine] = msgspec.json.Decoder(_BilledLine)
+
+
+def lines_of(file: File, *, spoken: bool = True) -> Iterator[PiLine]:
+    """Yield the lines. Without `spoken`, parts of messages may be `BilledPart`s."""
+    return structs_of(file, _spoken if spoken else _billed, PiLine)
 
 
 def id_in_name(path: str) -> str | None:
@@ -84,6 +104,9 @@ def id_in_name(path: str) -> str | None:
 
 def blocks_of(content: Any) -> Iterator[Block]:
     """Yield the parts of a message as the model wrote them."""
+    if type(content) is list and content and type(content[0]) is BilledPart:
+        yield from map(_billed_block, content)
+        return
     for part in base.parts_of(content):
         match part:
             case {"type": "text", "text": str(text)}:
@@ -96,6 +119,16 @@ def blocks_of(content: Any) -> Iterator[Block]:
                 yield base.other(part, "image")
             case _:
                 yield base.other(part)
+
+
+def _billed_block(part: BilledPart) -> Block:
+    """Return a part as a block that says nothing. Tool calls keep their ids: results have times."""
+    if part.type != "toolCall":
+        return _SILENT
+    return base.use(vendors_id(part.id if type(part.id) is str else None), None, None)
+
+
+_SILENT = base.text("")
 
 
 class _ToolCall(msgspec.Struct, gc=False):
@@ -111,10 +144,10 @@ def _tool_use(part: Json) -> Block:
 
 def result_of(message: PiMessage) -> Block:
     """Return the result of a tool. A command that fails is a success of OpenClaw's tool."""
-    exit_code = fields_of(message.details).get("exitCode")
+    exit_code, content = fields_of(message.details).get("exitCode"), message.content
     return base.result(
         vendors_id(message.tool_call),
-        message.content if isinstance(message.content, str | list) else None,
+        content if isinstance(content, str | list) and not isinstance(message, _BilledMessage) else None,
         name=message.tool,
         is_error=message.is_error is True or exit_code not in (None, 0),
     )

@@ -136,12 +136,12 @@ def _parent(header: PiLine) -> str | None:
 
 
 def responses_of(source: SourceFiles, agent: str = AGENT_NAME) -> Iterator[ModelResponse]:
-    return _responses(_SessionFile(source.main), source, agent)
+    return _responses(_SessionFile(source.main, spoken=False), source, agent)
 
 
 def billed_of(source: SourceFiles, agent: str = AGENT_NAME) -> tuple[list[ModelResponse], list[ReportedTotal]]:
     """Return the responses, and the totals of summaries that took two calls."""
-    file = _SessionFile(source.main)
+    file = _SessionFile(source.main, spoken=False)
     totals = [
         ReportedTotal(session=file.id, project=file.project, agent=agent, family=UNKNOWN, total=total)
         for total in file.totals
@@ -150,7 +150,7 @@ def billed_of(source: SourceFiles, agent: str = AGENT_NAME) -> tuple[list[ModelR
 
 
 def _responses(main: "_SessionFile", source: SourceFiles, agent: str) -> Iterator[ModelResponse]:
-    for file in (main, *map(_SessionFile, source.others)):
+    for file in (main, *(_SessionFile(other, spoken=False) for other in source.others)):
         for turn in file.turns:
             if turn.is_counted:
                 is_of_agent = file is not main and turn.thread == MAIN
@@ -165,11 +165,12 @@ def _responses(main: "_SessionFile", source: SourceFiles, agent: str) -> Iterato
 
 
 class _SessionFile:
-    """A session file, read line by line."""
+    """A session file, read line by line; without `spoken`, only what was billed is right."""
 
-    def __init__(self, file: File) -> None:
+    def __init__(self, file: File, *, spoken: bool = True) -> None:
         self.stem = file.name.rsplit("/", 1)[-1].rsplit(".", 1)[0]
         self.conversation = Conversation()
+        self._spoken = spoken
         self.totals: list[ClientTotal] = []
         self.turns: list[_PiTurn] = []  # all responses, in the order of the file
         self.id = id_in_name(file.name) or self.stem
@@ -180,7 +181,7 @@ class _SessionFile:
         self._tree = Tree()
         self._model: str | None = None  # the one in use
         self._injected: OpenExchange | None = None  # the last message of an extension, which may begin an exchange
-        for line in lines_of(file):
+        for line in lines_of(file, spoken=spoken):
             if line.id not in self._tree.parents:  # otherwise the file has the line twice
                 self._take(line)
 
@@ -192,12 +193,12 @@ class _SessionFile:
         if line.type in ("session", "title"):
             self._take_header(line)
             return
-        before = self._number
+        before, at = self._number, line.at
         match line.type:
             case "message" if line.message:
-                self._take_message(line.message, line)
+                self._take_message(line.message, line, at)
             case "custom_message":
-                self._inject(line.custom_type, line.content, line.at)
+                self._inject(line.custom_type, line.content, at)
             case "model_change":
                 self._model = line.model_id or self._model
             case "session_info":
@@ -205,8 +206,8 @@ class _SessionFile:
             case "compaction":
                 self._compact(line)
             case "branch_summary" | "usage":
-                self._add_side_turn(line.usage, line.model or self._model, line.summary, line.at)
-        self.conversation.see(line.at)
+                self._add_side_turn(line.usage, line.model or self._model, line.summary, at)
+        self.conversation.see(at)
         if line.id is not None:
             self._place(line.id, line.parent, begins=self._number > before)
 
@@ -246,22 +247,22 @@ class _SessionFile:
 
     # ------------------------------------------------------------ what happened
 
-    def _take_message(self, message: PiMessage, line: PiLine) -> None:
+    def _take_message(self, message: PiMessage, line: PiLine, at: datetime | None) -> None:
         match message.role:
             case "user":
                 self._injected = None
-                self.conversation.ask(_typed(message.content), message.began or line.at)
+                self.conversation.ask(_typed(message.content), message.began or at)
             case "assistant":
-                self._answer(message, line)
+                self._answer(message, line, at)
             case "toolResult":
-                self.conversation.result(result_of(message), message.began or line.at)
-                self._add_side_turn(message.usage, None, None, line.at)
+                self.conversation.result(result_of(message), message.began or at)
+                self._add_side_turn(message.usage, None, None, at)
             case "custom" | "hookMessage" if message.is_hidden is not True:
-                self._inject(message.custom_type, message.content, line.at)
+                self._inject(message.custom_type, message.content, at)
 
-    def _answer(self, message: PiMessage, line: PiLine) -> None:
+    def _answer(self, message: PiMessage, line: PiLine, at: datetime | None) -> None:
         exchange = self._exchange_of(line)
-        reason, blocks = message.stop_reason or "", list(blocks_of(message.content))
+        reason, blocks, began = message.stop_reason or "", list(blocks_of(message.content)), message.began
         turn = _PiTurn(
             message_id=message.response_id,
             model=message.response_model or message.model or self._model,
@@ -273,17 +274,18 @@ class _SessionFile:
         self._model = message.model or self._model
         if turn.complete or message.response_id or blocks or usage_of(message.usage):
             turn.bill(message.usage, message.response_id)
-        turn.see(message.began or line.at)
-        turn.see(line.at)
+        turn.see(began or at)
+        turn.see(at)
         self.turns.append(turn)
         if exchange is self.conversation.exchanges[-1]:
             self.conversation.add(turn)
         else:
             exchange.turns.append(turn)
-        self.conversation.see(message.began)
+        self.conversation.see(began)
         exchange.end_reason = ENDS.get(reason)
         for block in blocks:
-            self.conversation.put(turn, block, line.at)
+            if self._spoken or block.kind == "tool_use":
+                self.conversation.put(turn, block, at)
 
     def _inject(self, origin: str | None, content: Any, at: datetime | None) -> None:
         self._injected = OpenExchange(joined_text(content) or None, origin or "extension", started=at, ended=at)

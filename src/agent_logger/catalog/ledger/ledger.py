@@ -77,17 +77,17 @@ class Ledger:
     def add_totals(self, totals: Iterable[ReportedTotal]) -> None:
         for total in totals:
             self._totals.append(total)
-            self._places.add(LedgerPlace(total.session, total.project, total.agent, MAIN, total.home))
+            self._places.add((total.session, total.project, total.agent, MAIN, total.home))
 
     def rows(self, session_of: Callable[[ModelResponse], str] | None = None) -> Iterator[LedgerRow]:
         """Yield the rows in no particular order. `session_of`: which session a response counts in, where that is known
         better than by its time."""
         facts = _PlaceFacts(self._places)
         for response in self._responses(session_of or (lambda response: response.session)):
-            place = facts.complete(response)
+            session, project, agent = facts.complete(response)
             if session_of and response.joined_by != "result":
-                place = place._replace(session=session_of(response))
-            yield _row(response, place)
+                session = session_of(response)
+            yield _row(response, session, project, agent)
 
     def _responses(self, session_of: Callable[[ModelResponse], str]) -> Iterator[ModelResponse]:
         """Yield the merged responses. What `order` joins, and what is not itemised, is found now, because it needs all
@@ -149,8 +149,7 @@ class Ledger:
 
     def _add(self, response: ModelResponse) -> None:
         session = response.session
-        if (place := place_of(response)) not in self._places:
-            self._places.add(place)
+        self._places.add(place_of(response))
         witnesses = self._witnesses.get(session, frozenset())
         if not response.witnesses <= witnesses:
             self._witnesses[session] = witnesses | response.witnesses
@@ -252,15 +251,15 @@ class _PlaceFacts:
             if agent not in NOBODY:
                 self.agents[session] = min(self.agents.get(session, agent), agent)
 
-    def complete(self, response: ModelResponse) -> LedgerPlace:
-        session, project, agent, thread, home = place_of(response)
+    def complete(self, response: ModelResponse) -> tuple[str, str | None, str]:
+        """Return the session, the project and the agent of a response."""
+        session, agent = response.session, response.agent
         name = self.agents.get(session, agent) if agent in NOBODY else agent
-        return LedgerPlace(session, project or self.projects.get(session), name, thread, home)
+        return session, response.project or self.projects.get(session), name
 
 
-def _row(response: ModelResponse, place: LedgerPlace) -> LedgerRow:
+def _row(response: ModelResponse, session: str, project: str | None, agent: str) -> LedgerRow:
     """Make the row of a response. It has no request id: copies have different ones."""
-    session, project, agent, thread, home = place
     return LedgerRow(
         family=response.family,
         message_id=response.message_id,
@@ -271,21 +270,21 @@ def _row(response: ModelResponse, place: LedgerPlace) -> LedgerRow:
         session=session,
         project=project,
         agent=agent,
-        thread=thread,
+        thread=response.thread,
         final=response.final,
         reported_cost_usd=response.reported_cost_usd,
         witnesses=response.witnesses,
         copies=response.copies,
         joined_by=response.joined_by,
         last_at=response.last_at,
-        home=home,
+        home=response.home,
         nano_usd=nano_usd_of(response),
     )
 
 
 def nano_usd_of(response: ModelResponse) -> int | str:
     """Return the cost of the response, or the reason why it is unknown."""
-    tokens = response.tokens
-    if tokens is None:
+    usage = response.usage
+    if usage is None:
         return NO_USAGE
-    return nano_usd(tokens, response.model, response.at, response.tier, is_sum=response.joined_by == "result")
+    return nano_usd(usage.counts, response.model, response.at, response.tier, is_sum=response.joined_by == "result")

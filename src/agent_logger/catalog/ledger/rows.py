@@ -1,13 +1,14 @@
 """A row of the ledger, how two copies of a response are merged into one, and how times and witnesses are stored."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
-from typing import NamedTuple, TypeVar, get_args
+from operator import attrgetter
+from typing import TypeVar, get_args
 
 from msgspec.structs import replace
 
 from agent_logger.model.prices import Tokens, cost_of
-from agent_logger.model.responses import ModelResponse, ResponseMatch, countable_time
+from agent_logger.model.responses import EARLIEST, LATEST, ModelResponse, ResponseMatch, countable_time
 from agent_logger.model.session import MAIN, Cost, Witness
 
 WITNESSES: tuple[Witness, ...] = ("wire", "transcript", "sdk", "run", "hook")
@@ -27,16 +28,9 @@ NO_TOKENS = (0, 0, 0, 0, 0)
 NO_PLACES: Mapping[str, int] = {}
 
 
-class LedgerPlace(NamedTuple):
-    session: str
-    project: str | None
-    agent: str
-    thread: str
-    home: str
-
-
-def place_of(response: ModelResponse) -> LedgerPlace:
-    return LedgerPlace(response.session, response.project, response.agent, response.thread, response.home)
+LedgerPlace = tuple[str, str | None, str, str, str]
+# Plain tuples, made by one call: each response has its place made several times.
+place_of: Callable[[ModelResponse], LedgerPlace] = attrgetter("session", "project", "agent", "thread", "home")
 
 
 class LedgerRow(ModelResponse, frozen=True, kw_only=True, gc=False):
@@ -172,8 +166,9 @@ def time_of(micros: int) -> datetime | None:
 
 def micros_of(at: datetime | None) -> int:
     """Return microseconds since 1970, or `NEVER`."""
-    time = countable_time(at)
-    if time is None:
-        return NEVER
-    since = time - EPOCH
+    if at is None or at.tzinfo is None or not EARLIEST <= at < LATEST:
+        at = countable_time(at)
+        if at is None:
+            return NEVER
+    since = at - EPOCH
     return (since.days * DAY_SECONDS + since.seconds) * 1_000_000 + since.microseconds

@@ -9,6 +9,7 @@ from agent_logger.model.responses import ModelResponse, ReportedTotal
 
 _LEVEL = 1
 
+_compressor = zstd.ZstdCompressor(_LEVEL)  # to make one takes longer than to compress the responses of a session
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[ModelResponse]).decode
 _decode_totals = msgspec.msgpack.Decoder(list[ReportedTotal]).decode
@@ -16,7 +17,7 @@ _decode_totals = msgspec.msgpack.Decoder(list[ReportedTotal]).decode
 
 def encode_responses(responses: Sequence[ModelResponse]) -> bytes:
     """Raises `UnicodeEncodeError` for halves of characters."""
-    return zstd.compress(_encode(responses), _LEVEL)
+    return _compressor.compress(_encode(responses), zstd.ZstdCompressor.FLUSH_FRAME)
 
 
 def decode_responses(data: bytes) -> list[ModelResponse]:

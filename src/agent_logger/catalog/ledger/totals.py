@@ -66,8 +66,8 @@ class Sum:
         self._responses = self._partial = self._unpriced = self._unknown = 0
 
     def add(self, row: LedgerRow) -> None:
-        self._responses += row.is_response
-        self._partial += row.partial
+        self._responses += row.copies > 0
+        self._partial += not row.final
         if usage := row.usage:
             self._input += usage.input_tokens
             self._output += usage.output_tokens

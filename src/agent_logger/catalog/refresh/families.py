@@ -7,7 +7,8 @@ something new connects become one.
 
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 
 import msgspec
 
@@ -312,15 +313,18 @@ def _replace_rows(database: Database, sessions: set[str], rows: Sequence[LedgerR
         """,
         (json_list(sessions),),
     )
-    places = _row_ids(database, "ledger_places", map(place_of, rows))
-    models = _row_ids(database, "model_tiers", map(_model_tier, rows))
+    places, models = list(map(place_of, rows)), list(map(_model_tier, rows))
+    place_ids = _row_ids(database, "ledger_places", places)
+    model_ids = _row_ids(database, "model_tiers", models)
     database.insert_ledger(
-        [(places[place_of(row)], models[_model_tier(row)], *_ledger_values(row)) for row in rows],
+        [
+            (place_ids[place], model_ids[model], *_ledger_values(row))
+            for row, place, model in zip(rows, places, models, strict=True)
+        ]
     )
 
 
-def _model_tier(row: LedgerRow) -> tuple[str, str | None, str | None]:
-    return row.family, row.model, row.tier
+_model_tier: Callable[[LedgerRow], tuple[str, str | None, str | None]] = attrgetter("family", "model", "tier")
 
 
 def _row_ids(
@@ -356,11 +360,11 @@ COLUMNS = {
 def _ledger_values(row: LedgerRow) -> tuple[object, ...]:
     """Return the row's values with as few `None` as possible, and no `bool`: each takes as long to bind as five
     numbers."""
-    unpriced = isinstance(row.nano_usd, str)
+    usage, unpriced = row.usage, isinstance(row.nano_usd, str)
     return (
         micros_of(row.at),
         row.message_id and storable(row.message_id),
-        *(row.tokens or NO_TOKENS),
+        *(usage.counts if usage else NO_TOKENS),
         None if unpriced else row.nano_usd,
         row.nano_usd if unpriced else "",
         NEVER if row.reported_cost_usd is None else row.reported_cost_usd,

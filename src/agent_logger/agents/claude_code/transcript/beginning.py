@@ -47,6 +47,8 @@ class BeginningReader:
         self._own_line_after = earlier.own_line_after
         self._latest: datetime | None = None
         self._in_conversation = before is not None
+        # Whether a line with an id matters only if it is of a response, or names a session that it was forked from.
+        self.is_begun = False
         self._responses = responses
         self._response: str | None = None  # the id of the last one
 
@@ -72,6 +74,7 @@ class BeginningReader:
             self._response = response
             self._responses += 1
             self._written = self._written or self._latest
+            self.is_begun = self._written is not None and self._in_conversation
 
     def beginning(self) -> Beginning:
         return Beginning(

@@ -99,10 +99,10 @@ class MessageUsage(ReportedUsageLine, frozen=True, kw_only=True):
         """Whether there are counts, and all of them are possible."""
         given, output = self.input_tokens, self.output_tokens
         read, write = self.cache_read_input_tokens, self.cache_creation_input_tokens
-        if (given, output, read, write, self.cache_creation) == (None,) * 5:
+        split = self.cache_creation
+        if given is None and output is None and read is None and write is None and split is None:
             return False
         bits = (given or 0) | (output or 0) | (read or 0) | (write or 0)  # all of them, at once
-        split = self.cache_creation
         if split is not None:
             bits |= (split.ephemeral_5m_input_tokens or 0) | (split.ephemeral_1h_input_tokens or 0)
         return 0 <= bits < MOST_TOKENS

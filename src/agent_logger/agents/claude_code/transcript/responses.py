@@ -192,6 +192,7 @@ class _Rows:
     def _note(self, record: _Record) -> None:
         """Note what the client writes about its calls."""
         if record.type == REQUEST:
+            self._last = None  # the next line of a response is an answer to this
             self.calls.request(time_of(record.timestamp), record.params)
         elif record.type == "system" and record.subtype == API_ERROR:
             self.calls.error(record.error)
@@ -206,19 +207,23 @@ class _Rows:
             self.calls.begin_agent()
         for portion in portions_of(file):
             records = _reader.all_exact(portion)
-            if records is None or any(row.type == "assistant" and not _is_plain(row) for row in records):
+            if records is None or not _are_plain(records):
                 self._read_one_by_one(portion)
                 continue
             for number, record in enumerate(records):
-                if self._begins:
+                kind = record.type
+                # Prompts and results, half of all lines, say nothing more of the beginning, unless it is a fork's.
+                if self._begins and (
+                    kind != "user" or not self.beginning.is_begun or not record.uuid or record.forked_from
+                ):
                     self._begin(record)
-                if record.type == "assistant":
+                if kind == "assistant":
                     self._take(record)
-                elif record.type == "user":
+                elif kind == "user":
                     self._ask(portion, number)
-                elif record.model_usage is not None and record.type == COST_STATE:
+                elif record.model_usage is not None and kind == COST_STATE:
                     self._count(record)
-                elif record.type == "summary":
+                elif kind == "summary":
                     self._sum_up(record)
                 else:
                     self._note(record)
@@ -283,8 +288,8 @@ class _Rows:
 
     def _take(self, record: _Record) -> None:
         message = record.message if isinstance(record.message, MessageHead) else MessageHead()
-        self.calls.answer(message.model, is_error=bool(record.is_api_error_message))
         if not self._repeats(record, message):
+            self.calls.answer(message.model, is_error=bool(record.is_api_error_message))
             unique = is_unique(message.id)
             # A copy of a line may know more of its response. It does not begin another one.
             if record.uuid in self._lines and not (unique and message.id in self._by_id):
@@ -357,6 +362,17 @@ class _Rows:
                 final=row.final and not row.aborted,
                 reported_cost_usd=row.cost,
             )
+
+
+def _are_plain(records: list[_Record]) -> bool:
+    """Whether all lines of responses are plain. Most repeat the message of the line before them."""
+    last: MessageHead | str | None = None
+    for record in records:
+        if record.type == "assistant" and (last is None or record.message != last or record.usage):
+            if not _is_plain(record):
+                return False
+            last = record.message
+    return True
 
 
 def _is_plain(record: _Record) -> bool:
