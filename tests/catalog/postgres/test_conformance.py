@@ -96,7 +96,7 @@ def follow(server: PostgresServer, examples: int, steps: int) -> None:
 
 
 def test_both_follow_the_same_changes(postgres_server: PostgresServer) -> None:
-    follow(postgres_server, 5, 12)
+    follow(postgres_server, 3, 8)
 
 
 @pytest.mark.long

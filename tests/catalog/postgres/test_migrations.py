@@ -113,3 +113,18 @@ def test_three_roles(home: Path, postgres_url: str, postgres_server: PostgresSer
     for role in grants:
         postgres_server.execute(f"DROP OWNED BY {role}", name)
         postgres_server.execute(f"DROP ROLE {role}", name)
+
+
+def test_a_reader_outlives_the_end_of_its_connection(
+    home: Path, postgres_url: str, postgres_server: PostgresServer
+) -> None:
+    indexed(home, postgres_url).close()
+    end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'agent-logger'"
+    with read_only(home, postgres_url) as reader:
+        postgres_server.execute(end)
+        assert reader.sessions() == []
+    with indexed(home, postgres_url) as catalog:
+        postgres_server.execute(end)
+        with pytest.raises(StoreError, match="failed: terminating connection"):
+            catalog.refresh()
+        assert catalog.refresh().sources == 0

@@ -51,13 +51,20 @@ class PostgresDatabase:
             self._connection = self._connect()
         return self._connection
 
-    @property
-    def is_lost(self) -> bool:
-        """Whether the server has closed the connection, or does not answer any more."""
-        return self._connection.closed
+    def run(self, work: Callable[[], T]) -> T:
+        """Run queries. If the connection was lost and nothing is written, run them again over a new one. Raises
+        `StoreError`."""
+        try:
+            return work()
+        except psycopg.Error as error:
+            if not (self._connection.closed and self._is_read_only):
+                raise self._failure(error) from error
+        try:
+            return work()
+        except psycopg.Error as error:
+            raise self._failure(error) from error
 
-    def failure(self, error: psycopg.Error) -> StoreError:
-        """Return what a person is told of an error."""
+    def _failure(self, error: psycopg.Error) -> StoreError:
         return StoreError(f"the database {self.name} failed: {_reason(error)}")
 
     def execute(self, sql: str, parameters: Parameters = (), /) -> Rows:
