@@ -25,7 +25,8 @@ except ImportError as error:
 
 SCHEMA = "agent_logger"  # all tables are in it
 CONNECT_SECONDS = 10
-MOST_TRIES = 20  # of a transaction that another one got in the way of
+MOST_TRIES = 20  # of work that another process got in the way of
+CONFLICTS = (errors.DeadlockDetected, errors.SerializationFailure)
 
 # PostgreSQL has no NUL in texts. A character that is never exchanged stands for it.
 NUL, INSTEAD = "\0", "\ufdd0"
@@ -52,20 +53,16 @@ class PostgresDatabase:
         return self._connection
 
     def run(self, work: Callable[[], T]) -> T:
-        """Run queries. If the connection was lost and nothing is written, run them again over a new one. Raises
-        `StoreError`."""
-        try:
-            return work()
-        except psycopg.Error as error:
-            if not (self._connection.closed and self._is_read_only):
-                raise self._failure(error) from error
-        try:
-            return work()
-        except psycopg.Error as error:
-            raise self._failure(error) from error
-
-    def _failure(self, error: psycopg.Error) -> StoreError:
-        return StoreError(f"the database {self.name} failed: {_reason(error)}")
+        """Run queries, or work that can be done twice. Run it again if others wrote so that it could not be completed;
+        queries also over a new connection, if this one was lost. Raises `StoreError`."""
+        for attempt in range(MOST_TRIES):
+            try:
+                return work()
+            except psycopg.Error as error:
+                is_lost = self._connection.closed and self._is_read_only
+                if attempt == MOST_TRIES - 1 or not (is_lost or isinstance(error, CONFLICTS)):
+                    raise StoreError(f"the database {self.name} failed: {_reason(error)}") from error
+        raise AssertionError
 
     def execute(self, sql: str, parameters: Parameters = (), /) -> Rows:
         return self.connection.execute(translate(sql).encode(), _named(sql, parameters))
@@ -95,7 +92,7 @@ class PostgresDatabase:
             try:
                 with self.transaction():
                     return work()
-            except (errors.DeadlockDetected, errors.SerializationFailure):
+            except CONFLICTS:
                 if attempt == MOST_TRIES - 1:
                     raise
         raise AssertionError

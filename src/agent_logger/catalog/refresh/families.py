@@ -252,7 +252,7 @@ def derive(database: Database, names: set[str], fresh: Mapping[str, BilledRespon
             descent.places.get(name, 0),
             count_inherited(group) if sizes[families[name]] > 1 else 0,
         )
-        for name, group in gathered.items()
+        for name, group in sorted(gathered.items())  # processes lock rows in one order
         if not name.startswith(NO_SESSION)
     ]
     if sessions:
