@@ -70,7 +70,7 @@ def test_an_empty_database_is_not_written_to_by_a_reader(home: Path, postgres_ur
 @pytest.mark.parametrize(
     "url", ["mysql://host/name", "host=x password=secret", "postgresql://user:se%zzcret@host/name", "/a/path"]
 )
-def test_what_is_no_url_is_refused_without_its_password(home: Path, url: str) -> None:
+def test_another_text_than_a_url_is_refused_without_its_password(home: Path, url: str) -> None:
     with pytest.raises(ConfigError) as error:
         read_only(home, url)
     assert "secret" not in str(error.value)

@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from agent_logger.catalog.database import LedgerValues, Parameters, Rows
+from agent_logger.catalog.database import QUARTERS, LedgerValues, Parameters, Rows
 from agent_logger.catalog.ledger.rows import NEVER
 from agent_logger.catalog.postgres.dialect import has_numbers, translate
+from agent_logger.catalog.postgres.tables import SUM_QUARTERS
 from agent_logger.errors import ConfigError, StoreError
 from agent_logger.files.stored_text import hashed
 
@@ -36,6 +37,8 @@ T = TypeVar("T")
 
 class PostgresDatabase:
     """A connection, which is opened again if it was lost. Outside of a transaction, every statement is one."""
+
+    ledger_tables = ("ledger", QUARTERS)
 
     def __init__(self, url: str, *, is_read_only: bool = False) -> None:
         self._url, self._is_read_only = url, is_read_only
@@ -79,7 +82,10 @@ class PostgresDatabase:
                 copy.write_row(row)
 
     def insert_ledger(self, rows: Iterable[LedgerValues], /) -> None:
-        self.copy("ledger", _LEDGER, map(_ledger_row, rows))
+        added = list(map(_ledger_row, rows))
+        self.copy("ledger", _LEDGER, added)
+        places = sorted({place for place, *_ in added})
+        self.connection.execute(SUM_QUARTERS.format(where="WHERE place = ANY(%s)").encode(), (places,))
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

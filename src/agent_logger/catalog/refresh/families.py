@@ -304,14 +304,16 @@ def _sources(
 
 
 def _replace_rows(database: Database, sessions: set[str], rows: Sequence[LedgerRow]) -> None:
-    database.execute(
-        """
-        DELETE FROM ledger WHERE place IN (
-            SELECT id FROM ledger_places WHERE session IN (SELECT value FROM json_each(?))
+    given = (json_list(sessions),)
+    for table in database.ledger_tables:
+        database.execute(
+            f"""
+            DELETE FROM {table} WHERE place IN (
+                SELECT id FROM ledger_places WHERE session IN (SELECT value FROM json_each(?))
+            )
+            """,
+            given,
         )
-        """,
-        (json_list(sessions),),
-    )
     places = _row_ids(database, "ledger_places", map(place_of, rows))
     models = _row_ids(database, "model_tiers", map(_model_tier, rows))
     database.insert_ledger(
