@@ -134,6 +134,11 @@ _SUMS_OF_QUARTERS = """
     sum(cache_write_tokens), sum(cache_write_1h_tokens), sum(nano_usd), coalesce(sum(unpriced), 0),
     min(unpriced_reason), sum(reported_cost_usd), coalesce(sum(unknown_usage), 0)
 """
+# A left join costs nothing where no column of the other table is asked for.
+_QUARTERS = f"""
+    FROM {QUARTERS} LEFT JOIN ledger_places ON ledger_places.id = place
+        LEFT JOIN model_tiers ON model_tiers.id = model_tier
+"""
 # Keys that are not the column of this name.
 _KEYS: Mapping[By, str] = {
     **dict.fromkeys(FORMS, f"at / {QUARTER * 1_000_000}"),
@@ -150,7 +155,7 @@ def _summed(database: Database, conditions: Filter) -> tuple[str, str]:
     begins and ends with one."""
     ends = (conditions.since and since(conditions.since), conditions.until and until(conditions.until))
     if QUARTERS in database.ledger_tables and all(not end or end % (QUARTER * 1_000_000) == 0 for end in ends):
-        return _SUMS_OF_QUARTERS, _ROWS.replace("FROM ledger ", f"FROM {QUARTERS} ")
+        return _SUMS_OF_QUARTERS, _QUARTERS
     return _SUMS, _ROWS
 
 

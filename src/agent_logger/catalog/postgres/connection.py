@@ -118,8 +118,9 @@ class PostgresDatabase:
         if connection.info.server_version < 150000:
             connection.close()
             raise StoreError(f"the database {self.name} is too old: PostgreSQL 15 or newer is needed")
-        # Times of queries are those of a page: compiling them takes longer than running them.
-        connection.execute(f"SET search_path = {SCHEMA}; SET jit = off; SET client_min_messages = warning")
+        # Queries are those of pages: compiling one takes longer than running it, and its sums fit into memory.
+        settings = {"search_path": SCHEMA, "jit": "off", "work_mem": "'64MB'", "client_min_messages": "warning"}
+        connection.execute("; ".join(f"SET {name} = {value}" for name, value in settings.items()).encode())
         if self._is_read_only:
             connection.execute("SET default_transaction_read_only = on")
         return connection
