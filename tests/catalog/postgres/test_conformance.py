@@ -31,6 +31,7 @@ def test_no_sessions_at_all(home: Path, postgres_url: str) -> None:
         assert_equal(catalog, other)
 
 
+@pytest.mark.timeout(600)
 def test_every_question(home: Path, postgres_url: str) -> None:
     root = home.parent
     claude_file(
@@ -114,6 +115,7 @@ def follow(server: PostgresServer, examples: int, steps: int) -> None:
     run_state_machine_as_test(_FollowedByBoth, settings=chosen)
 
 
+@pytest.mark.timeout(600)
 def test_both_follow_the_same_changes(postgres_server: PostgresServer) -> None:
     follow(postgres_server, 3, 8)
 
