@@ -10,8 +10,8 @@ import pytest
 from tests.catalog.catalogs import ID, assistant, claude_file, tool, user
 from tests.catalog.postgres.answers import indexed
 from tests.commands import run_command
-from tests.postgres import PostgresServer
-from tests.web.page_process import Page
+from tests.postgres import PostgresServer, running_server
+from tests.web.page_process import showing
 
 ONE, TWO = ID.format(1), ID.format(2)
 
@@ -46,8 +46,8 @@ def database(tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch)
         ("usage", "model"),
         ("usage", "session", "--json"),
         ("usage", "tool"),
-        ("usage", "--explain", ONE[:4]),
-        ("search", "timer", "--json"),
+        ("usage", "--explain", ONE),
+        ("search", "fixed", "--json"),
         ("search", "tool:Bash"),
         ("search", "nothing has this"),
         ("tree", "last", "--json"),
@@ -72,12 +72,29 @@ def test_a_reading_command_takes_nothing_in(tmp_path: Path, database: str) -> No
 
 @pytest.mark.needs("postgresql")
 def test_the_page_shows_what_the_database_has(tmp_path: Path, database: str) -> None:
-    with Page(tmp_path, "--no-open", "--database", database) as page:
+    with showing(tmp_path, "--database", database) as page:
         cookie = page.cookie()
         assert "fix the timer" in page.ask("/", cookie=cookie).text
         assert page.ask("/search?q=fixed", cookie=cookie).text.count("the timer is") == 1
         assert "the timer is fixed" in page.ask(f"/sessions/{ONE}", cookie=cookie).text
     assert not (tmp_path / ".agent-logger" / "catalog.db").exists()
+
+
+@pytest.mark.needs("postgresql")
+def test_the_page_outlives_the_end_of_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    claude_file(tmp_path, ONE, [user(1, "fix the timer", ONE), assistant(2, "the timer is fixed", ONE)])
+    with running_server() as server, server.new_database() as name:
+        with indexed(tmp_path / ".agent-logger", server.url(name)) as catalog:
+            catalog.refresh()
+            catalog.index()
+        with showing(tmp_path, "--database", server.url(name)) as page:
+            cookie = page.cookie()
+            assert page.ask("/", cookie=cookie).status == 200
+            server.crash()
+            assert page.ask(f"/sessions/{ONE}", cookie=cookie).status == 503
+            server.start()
+            assert "the timer is fixed" in page.ask(f"/sessions/{ONE}", cookie=cookie).text
 
 
 @pytest.mark.needs("postgresql")

@@ -35,7 +35,8 @@ class Page:
     def __init__(self, home: Path, *arguments: str, file_bytes: int = resource.RLIM_INFINITY) -> None:
         self.home = home
         given = [value for flag, value in pairwise(arguments) if flag == "--home"]
-        self.homes = homes_of(home / ".agent-logger", given)
+        database = dict(pairwise(arguments)).get("--database")
+        self.homes = homes_of(home / ".agent-logger", given)._replace(database=database)
         self.environment = {"PATH": os.environ["PATH"], "HOME": str(home), "TZ": "UTC"}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "agent_logger", "view", "--page-port", "0", *arguments],

@@ -13,6 +13,7 @@ import msgspec
 
 from agent_logger.files.stored_text import storable
 
+QUARTERS = "ledger_quarters"
 Parameters = Sequence[Any] | Mapping[str, Any]
 LedgerValues = tuple[Any, ...]  # a row of the ledger, as `refresh/families.py` makes it
 
@@ -34,6 +35,11 @@ class Database(Protocol):
 
     def execute(self, sql: str, parameters: Parameters = ..., /) -> Rows: ...
     def executemany(self, sql: str, parameters: Iterable[Parameters], /) -> object: ...
+
+    @property
+    def ledger_tables(self) -> Sequence[str]:
+        """The ledger, and sums over it by the quarter of an hour, if they are kept."""
+
     def insert_ledger(self, rows: Iterable[LedgerValues], /) -> None: ...
     def transaction(self) -> AbstractContextManager[None]: ...
 

@@ -94,7 +94,7 @@ def _tail_details(database: Database, source: OutdatedSession) -> ReadDetails | 
 
 def store_details(database: Database, batch: Sequence[ReadDetails]) -> None:
     with transaction(database):
-        for source, details, mark, _ in batch:
+        for source, details, mark, _ in sorted(batch, key=lambda read: read.of.id):  # processes lock rows in one order
             if details is None:
                 database.execute("UPDATE sessions SET details_stamp = ? WHERE id = ?", (source.stamp, source.id))
             else:

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from agent_logger.agents.registry import canonical_name
-from agent_logger.catalog.database import Database, json_list
+from agent_logger.catalog.database import QUARTERS, Database, json_list
 from agent_logger.catalog.ledger.blocks import BLOCK, Slice, UsageBlock, blocks
 from agent_logger.catalog.ledger.rows import BIT, EPOCH, WITNESS_SETS, LedgerRow
 from agent_logger.catalog.ledger.stored_responses import decode_responses
@@ -128,6 +128,17 @@ _SUMS = """
     sum(cache_write_tokens), sum(cache_write_1h_tokens), sum(nano_usd), count(unpriced_reason), min(unpriced_reason),
     sum(reported_cost_usd), count(*) - count(input_tokens)
 """
+# The same over sums of quarters of an hour.
+_SUMS_OF_QUARTERS = """
+    coalesce(sum(responses), 0), sum(partial), sum(input_tokens), sum(output_tokens), sum(cache_read_tokens),
+    sum(cache_write_tokens), sum(cache_write_1h_tokens), sum(nano_usd), coalesce(sum(unpriced), 0),
+    min(unpriced_reason), sum(reported_cost_usd), coalesce(sum(unknown_usage), 0)
+"""
+# A left join costs nothing where no column of the other table is asked for.
+_QUARTERS = f"""
+    FROM {QUARTERS} LEFT JOIN ledger_places ON ledger_places.id = place
+        LEFT JOIN model_tiers ON model_tiers.id = model_tier
+"""
 # Keys that are not the column of this name.
 _KEYS: Mapping[By, str] = {
     **dict.fromkeys(FORMS, f"at / {QUARTER * 1_000_000}"),
@@ -139,10 +150,20 @@ _KEYS: Mapping[By, str] = {
 }
 
 
+def _summed(database: Database, conditions: Filter) -> tuple[str, str]:
+    """Return the sums to ask for, and where they are from: sums of quarters, if the database keeps them and the filter
+    begins and ends with one."""
+    ends = (conditions.since and since(conditions.since), conditions.until and until(conditions.until))
+    if QUARTERS in database.ledger_tables and all(not end or end % (QUARTER * 1_000_000) == 0 for end in ends):
+        return _SUMS_OF_QUARTERS, _QUARTERS
+    return _SUMS, _ROWS
+
+
 def usage(database: Database, by: By, conditions: Filter, zone: tzinfo | None = None) -> dict[str | None, Total]:
     """Return the same as `totals` over the rows, summed in the database."""
     where, values = _where(conditions, None)
-    query = f"SELECT {_KEYS.get(by, by)}, {_SUMS} {_ROWS} WHERE {where} GROUP BY 1"
+    summed, rows = (_SUMS, _ROWS) if by == "tool" else _summed(database, conditions)
+    query = f"SELECT {_KEYS.get(by, by)}, {summed} {rows} WHERE {where} GROUP BY 1"
     sums: dict[str | None, Sum] = {}
     try:
         for key, *columns in database.execute(query, values):
@@ -160,7 +181,8 @@ def usage_over_time(
 ) -> dict[str | None, dict[str | None, Total]]:
     """Return totals by day, week or month, and within each by model, project, agent or machine."""
     where, values = _where(conditions, None)
-    query = f"SELECT {_KEYS[step]}, {_KEYS.get(by, by)}, {_SUMS} {_ROWS} WHERE {where} GROUP BY 1, 2"
+    summed, rows = _summed(database, conditions)
+    query = f"SELECT {_KEYS[step]}, {_KEYS.get(by, by)}, {summed} {rows} WHERE {where} GROUP BY 1, 2"
     key_of_quarter = cache(partial(time_key, step, zone=zone))
     sums: defaultdict[tuple[str | None, str | None], Sum] = defaultdict(Sum)
     try:
@@ -181,10 +203,11 @@ def usage_over_time(
 
 def total_usage(database: Database, conditions: Filter) -> Total:
     where, values = _where(conditions, None)
-    summed = Sum()
-    row = database.execute(f"SELECT {_SUMS} {_ROWS} WHERE {where}", values).fetchone()
-    summed.add_sums(DatabaseSums._make(row))
-    return summed.total()
+    summed, rows = _summed(database, conditions)
+    whole = Sum()
+    row = database.execute(f"SELECT {summed} {rows} WHERE {where}", values).fetchone()
+    whole.add_sums(DatabaseSums._make(row))
+    return whole.total()
 
 
 _HOUR = 3_600_000_000  # microseconds

@@ -185,7 +185,7 @@ def homes_option(*, with_database: bool = False) -> Callable[[Callable[..., R]],
 
 
 _database_option = click.option(
-    "--database", metavar="URL", help="Read the catalog of this PostgreSQL database instead; see docs/hub.md."
+    "--database", metavar="URL", help="Read the catalog in this PostgreSQL database instead of your own."
 )
 
 

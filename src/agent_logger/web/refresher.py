@@ -69,11 +69,20 @@ class Refresher:
 
     def _run(self) -> None:
         while not self._closed.is_set():
-            retry_at = time.monotonic() + RETRY_SECONDS
-            with Catalog(self._homes) as catalog:
-                while not self._closed.is_set() and not (catalog.problem and time.monotonic() > retry_at):
-                    self._try_refresh(catalog)
-                    self._rest()
+            try:
+                self._run_catalog()
+            except AgentLoggerError as error:  # a database that cannot be reached
+                log.warning("cannot open the catalog: %s", error)
+                self.problem = str(error)
+                self.ready.set()
+                self._closed.wait(RETRY_SECONDS)
+
+    def _run_catalog(self) -> None:
+        retry_at = time.monotonic() + RETRY_SECONDS
+        with Catalog(self._homes) as catalog:
+            while not self._closed.is_set() and not (catalog.problem and time.monotonic() > retry_at):
+                self._try_refresh(catalog)
+                self._rest()
 
     def _try_refresh(self, catalog: Catalog) -> None:
         try:

@@ -2,15 +2,20 @@
 
 import shutil
 from pathlib import Path
+from random import Random
+from string import ascii_letters
 
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import invariant, rule, run_state_machine_as_test
 
 from agent_logger import Catalog
+from agent_logger.home.facts import register_log_folder
 from tests.catalog.catalogs import ID, assistant, claude_file, tool, user
 from tests.catalog.postgres.answers import assert_equal, filters, indexed, read_only
 from tests.catalog.test_stateful import Followed
+from tests.journal.wire_logs import calls, start
+from tests.journal.wire_logs import write as write_log
 from tests.postgres import PostgresServer
 
 pytestmark = pytest.mark.needs("postgresql")
@@ -26,6 +31,7 @@ def test_no_sessions_at_all(home: Path, postgres_url: str) -> None:
         assert_equal(catalog, other)
 
 
+@pytest.mark.timeout(600)
 def test_every_question(home: Path, postgres_url: str) -> None:
     root = home.parent
     claude_file(
@@ -55,6 +61,20 @@ def test_every_question(home: Path, postgres_url: str) -> None:
         catalog.remove(TWO)
         other.refresh()
         assert_equal(catalog, other)
+
+
+def test_a_name_that_is_too_long_for_an_index_keeps_nothing_else_out(home: Path, postgres_url: str) -> None:
+    long = "".join(Random(1).choices(ascii_letters, k=3000))
+    folder = home.parent / "logs" / "/".join(long[at : at + 200] for at in range(0, len(long), 200))
+    write_log(folder, "2026-log-1", [start("2026-log-1"), *calls(1)])
+    register_log_folder(home, folder)
+    claude_file(home.parent, ONE, [user(1, long, ONE, cwd=f"/{long}"), assistant(2, "a", ONE, model=long)])
+    for name, line in ((TWO, user(3, "b", long)), (THREE, {"type": "summary", "summary": "c", "leafUuid": long})):
+        claude_file(home.parent, name, [line, assistant(4, "b", long if name == TWO else name)])
+    with indexed(home, postgres_url) as catalog:
+        catalog.refresh()
+        assert ONE in [session.id for session in catalog.sessions()]
+        assert catalog.index()
 
 
 class _FollowedByBoth(Followed):
@@ -95,8 +115,9 @@ def follow(server: PostgresServer, examples: int, steps: int) -> None:
     run_state_machine_as_test(_FollowedByBoth, settings=chosen)
 
 
+@pytest.mark.timeout(600)
 def test_both_follow_the_same_changes(postgres_server: PostgresServer) -> None:
-    follow(postgres_server, 5, 12)
+    follow(postgres_server, 3, 8)
 
 
 @pytest.mark.long

@@ -56,11 +56,12 @@ def start(home: Path, url: str) -> subprocess.Popen[str]:
     return process
 
 
+@pytest.mark.timeout(600)
 def test_three_indexers_share_the_work_of_a_first_index(home: Path, postgres_url: str) -> None:
     grow(home.parent, 400, random.Random(1))
     with indexers(home, postgres_url, 3) as processes:
         for process in processes:
-            assert process.wait(60) == 0
+            assert process.wait(300) == 0
     with Catalog.open(home) as catalog, read_only(home, postgres_url) as reader:
         catalog.index()
         assert_equal(catalog, reader)
@@ -91,6 +92,7 @@ def follow_and_kill(home: Path, url: str, seconds: float) -> None:
             assert connection.execute(f"SELECT count(*) FROM agent_logger.{table}".encode()).fetchone() == (0,)
 
 
+@pytest.mark.timeout(600)
 def test_killed_indexers_leave_nothing_half_done(home: Path, postgres_url: str) -> None:
     follow_and_kill(home, postgres_url, 10)
 

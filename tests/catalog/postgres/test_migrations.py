@@ -10,8 +10,9 @@ import pytest
 from agent_logger.catalog.postgres.connection import PostgresDatabase
 from agent_logger.catalog.postgres.migrations import STEPS, Migration, migrate
 from agent_logger.errors import ConfigError, StoreError
+from tests.catalog.catalogs import ID, assistant, claude_file, user
 from tests.catalog.postgres.answers import indexed, read_only
-from tests.postgres import PostgresServer
+from tests.postgres import USER, PostgresServer
 
 pytestmark = pytest.mark.needs("postgresql")
 
@@ -69,7 +70,7 @@ def test_an_empty_database_is_not_written_to_by_a_reader(home: Path, postgres_ur
 @pytest.mark.parametrize(
     "url", ["mysql://host/name", "host=x password=secret", "postgresql://user:se%zzcret@host/name", "/a/path"]
 )
-def test_what_is_no_url_is_refused_without_its_password(home: Path, url: str) -> None:
+def test_another_text_than_a_url_is_refused_without_its_password(home: Path, url: str) -> None:
     with pytest.raises(ConfigError) as error:
         read_only(home, url)
     assert "secret" not in str(error.value)
@@ -88,28 +89,51 @@ def test_a_database_that_does_not_exist(home: Path, postgres_server: PostgresSer
         read_only(home, postgres_server.url("nothing"))
 
 
+def grants() -> list[str]:
+    """Return the statements that the documentation names."""
+    text = (Path(__file__).parents[3] / "docs" / "hub.md").read_text()
+    script = text.partition("```sql\n")[2].partition("```")[0].replace("owner", USER)
+    return [statement.strip() for statement in script.split(";") if statement.strip()]
+
+
 def test_three_roles(home: Path, postgres_url: str, postgres_server: PostgresServer) -> None:
     """The owner makes the tables, an indexer writes, and a reader reads."""
     name = postgres_url.partition("@/")[2].partition("?")[0]
-    indexed(home, postgres_url).close()
-    grants = {
-        "indexer": "SELECT, INSERT, UPDATE, DELETE",
-        "reader": "SELECT",
-    }
-    for role, rights in grants.items():
-        postgres_server.execute(f"CREATE ROLE {role} LOGIN", name)
-        postgres_server.execute(f"GRANT USAGE ON SCHEMA agent_logger TO {role}", name)
-        postgres_server.execute(f"GRANT {rights} ON ALL TABLES IN SCHEMA agent_logger TO {role}", name)
-    with indexed(home, postgres_server.url(name, "indexer")) as catalog:
+    claude_file(home.parent, ID.format(1), [user(1, "zebra", ID.format(1)), assistant(2, "a", ID.format(1))])
+    with indexed(home, postgres_url) as catalog:
         catalog.refresh()
         catalog.index()
+    for role in ("indexer", "reader"):
+        postgres_server.execute(f"CREATE ROLE {role} LOGIN", name)
+    for statement in grants():
+        postgres_server.execute(statement, name)
+    claude_file(home.parent, ID.format(1), [user(10, "zebra", ID.format(1)), assistant(20, "b", ID.format(1))])
+    with indexed(home, postgres_server.url(name, "indexer")) as catalog:
+        catalog.refresh()
+        assert catalog.index()
     with read_only(home, postgres_server.url(name, "reader")) as reader:
-        assert reader.sessions() == []
+        assert [session.exchanges for session in reader.sessions()] == [2]
+        assert len(reader.search("zebra")) == 2
     with (
         indexed(home, postgres_server.url(name, "reader")) as writer,
         pytest.raises(StoreError, match="permission denied"),
     ):
         writer.refresh()
-    for role in grants:
+    for role in ("indexer", "reader"):
         postgres_server.execute(f"DROP OWNED BY {role}", name)
         postgres_server.execute(f"DROP ROLE {role}", name)
+
+
+def test_a_reader_outlives_the_end_of_its_connection(
+    home: Path, postgres_url: str, postgres_server: PostgresServer
+) -> None:
+    indexed(home, postgres_url).close()
+    end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'agent-logger'"
+    with read_only(home, postgres_url) as reader:
+        postgres_server.execute(end)
+        assert reader.sessions() == []
+    with indexed(home, postgres_url) as catalog:
+        postgres_server.execute(end)
+        with pytest.raises(StoreError, match="failed: terminating connection"):
+            catalog.refresh()
+        assert catalog.refresh().sources == 0

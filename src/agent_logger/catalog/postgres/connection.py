@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from agent_logger.catalog.database import LedgerValues, Parameters, Rows
+from agent_logger.catalog.database import QUARTERS, LedgerValues, Parameters, Rows
 from agent_logger.catalog.ledger.rows import NEVER
 from agent_logger.catalog.postgres.dialect import has_numbers, translate
+from agent_logger.catalog.postgres.tables import SUM_QUARTERS
 from agent_logger.errors import ConfigError, StoreError
 from agent_logger.files.stored_text import hashed
 
@@ -25,7 +26,8 @@ except ImportError as error:
 
 SCHEMA = "agent_logger"  # all tables are in it
 CONNECT_SECONDS = 10
-MOST_TRIES = 20  # of a transaction that another one got in the way of
+MOST_TRIES = 20  # of work that another process got in the way of
+CONFLICTS = (errors.DeadlockDetected, errors.SerializationFailure)
 
 # PostgreSQL has no NUL in texts. A character that is never exchanged stands for it.
 NUL, INSTEAD = "\0", "\ufdd0"
@@ -35,6 +37,8 @@ T = TypeVar("T")
 
 class PostgresDatabase:
     """A connection, which is opened again if it was lost. Outside of a transaction, every statement is one."""
+
+    ledger_tables = ("ledger", QUARTERS)
 
     def __init__(self, url: str, *, is_read_only: bool = False) -> None:
         self._url, self._is_read_only = url, is_read_only
@@ -51,14 +55,17 @@ class PostgresDatabase:
             self._connection = self._connect()
         return self._connection
 
-    @property
-    def is_lost(self) -> bool:
-        """Whether the server has closed the connection, or does not answer any more."""
-        return self._connection.closed
-
-    def failure(self, error: psycopg.Error) -> StoreError:
-        """Return what a person is told of an error."""
-        return StoreError(f"the database {self.name} failed: {_reason(error)}")
+    def run(self, work: Callable[[], T]) -> T:
+        """Run queries, or work that can be done twice. Run it again if others wrote so that it could not be completed;
+        queries also over a new connection, if this one was lost. Raises `StoreError`."""
+        for attempt in range(MOST_TRIES):
+            try:
+                return work()
+            except psycopg.Error as error:
+                is_lost = self._connection.closed and self._is_read_only
+                if attempt == MOST_TRIES - 1 or not (is_lost or isinstance(error, CONFLICTS)):
+                    raise StoreError(f"the database {self.name} failed: {_reason(error)}") from error
+        raise AssertionError
 
     def execute(self, sql: str, parameters: Parameters = (), /) -> Rows:
         return self.connection.execute(translate(sql).encode(), _named(sql, parameters))
@@ -75,7 +82,10 @@ class PostgresDatabase:
                 copy.write_row(row)
 
     def insert_ledger(self, rows: Iterable[LedgerValues], /) -> None:
-        self.copy("ledger", _LEDGER, map(_ledger_row, rows))
+        added = list(map(_ledger_row, rows))
+        self.copy("ledger", _LEDGER, added)
+        places = sorted({place for place, *_ in added})
+        self.connection.execute(SUM_QUARTERS.format(where="WHERE place = ANY(%s)").encode(), (places,))
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -88,7 +98,7 @@ class PostgresDatabase:
             try:
                 with self.transaction():
                     return work()
-            except (errors.DeadlockDetected, errors.SerializationFailure):
+            except CONFLICTS:
                 if attempt == MOST_TRIES - 1:
                     raise
         raise AssertionError
@@ -108,8 +118,9 @@ class PostgresDatabase:
         if connection.info.server_version < 150000:
             connection.close()
             raise StoreError(f"the database {self.name} is too old: PostgreSQL 15 or newer is needed")
-        # Times of queries are those of a page: compiling them takes longer than running them.
-        connection.execute(f"SET search_path = {SCHEMA}; SET jit = off; SET client_min_messages = warning")
+        # Queries are those of pages: compiling one takes longer than running it, and its sums fit into memory.
+        settings = {"search_path": SCHEMA, "jit": "off", "work_mem": "'64MB'", "client_min_messages": "warning"}
+        connection.execute("; ".join(f"SET {name} = {value}" for name, value in settings.items()).encode())
         if self._is_read_only:
             connection.execute("SET default_transaction_read_only = on")
         return connection

@@ -4,8 +4,6 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, TypeVar
 
-import psycopg
-
 from agent_logger.catalog.database import Database
 from agent_logger.catalog.postgres.connection import PostgresDatabase
 from agent_logger.catalog.postgres.migrations import check, migrate
@@ -50,33 +48,21 @@ class PostgresEngine:
                 sources=count, changed=0, removed=0, files_opened=0, bytes_read=0, unsealed_since=float("inf")
             )
         homes = self._homes
-        return self._run(lambda: refresh(self._database, homes, progress))
+        return self._database.run(lambda: refresh(self._database, homes, progress))
 
     def count_damaged_lines(self, sessions: Iterable[str] | None) -> None:
         from agent_logger.catalog.postgres.refresh import count_damaged_lines
 
-        self._run(lambda: count_damaged_lines(self._database, sessions))
+        self._database.run(lambda: count_damaged_lines(self._database, sessions))
 
     def indexing(self) -> AbstractContextManager[bool]:
         """Any number of processes may: each session is indexed by one."""
         return nullcontext(self.is_written)
 
     def run(self, work: Callable[[Database], T]) -> T:
-        return self._run(lambda: work(self._database))
+        return self._database.run(lambda: work(self._database))
 
     def run_with_texts(self, work: "Callable[[Database, TextIndex], T]") -> T:
         from agent_logger.catalog.postgres.texts import PostgresTextIndex
 
-        return self._run(lambda: work(self._database, PostgresTextIndex(self._database)))
-
-    def _run(self, work: Callable[[], T]) -> T:
-        """Run a query, and run it again over a new connection if this one was lost. Raises `StoreError`."""
-        try:
-            return work()
-        except psycopg.Error as error:
-            if not self._database.is_lost or self.is_written:
-                raise self._database.failure(error) from error
-        try:
-            return work()
-        except psycopg.Error as error:
-            raise self._database.failure(error) from error
+        return self._database.run(lambda: work(self._database, PostgresTextIndex(self._database)))

@@ -11,6 +11,7 @@ import msgspec
 
 from agent_logger.agents.databases.reading import databases_kept_open
 from agent_logger.catalog.database import json_list, replace_rows
+from agent_logger.catalog.discovery.reader import ResponseBatch
 from agent_logger.catalog.postgres.connection import PostgresDatabase
 from agent_logger.catalog.postgres.families import derive_due, mark_due
 from agent_logger.catalog.refresh.changes import Progress, count_change, store_property
@@ -38,6 +39,7 @@ from agent_logger.model.prices import price_date
 SCAN_LOCK = 0x61676C6F68  # the number of the advisory lock of whoever looks at all files
 AT_ONCE = 128  # sources that are read and stored together
 MOST_BYTES = 64 << 20  # of these sources
+LONGEST_NAME = 2500  # bytes of a path or an id; an index of PostgreSQL takes hardly more
 
 _decode = msgspec.json.Decoder(Source).decode
 
@@ -99,7 +101,7 @@ def _add_work(database: PostgresDatabase, changed: Iterable[Source]) -> None:
             """
         )
         with cursor.copy("COPY changed_sources FROM STDIN") as copy:
-            for source in changed:
+            for source in filter(_fits, changed):
                 copy.write_row((storable(source.key), _encode(source), source.modified))
         cursor.execute(
             """
@@ -120,7 +122,7 @@ def _store_some(database: PostgresDatabase, removed: RemovedSessions) -> list[So
         return None
     states = _states(database, [source.key for source in sources])
     read = [
-        read_source(database, source, removed, is_stored=storable(source.key) in states)
+        _fitting(read_source(database, source, removed, is_stored=storable(source.key) in states))
         for source in sources
         if is_changed(source, states.get(storable(source.key)), removed)
     ]
@@ -132,6 +134,23 @@ def _store_some(database: PostgresDatabase, removed: RemovedSessions) -> list[So
         (json_list(source.key for source in sources),),
     )
     return read
+
+
+def _fits(source: Source) -> bool:
+    return all(map(_is_short, (storable(source.key), storable(source.path), storable(source.name))))
+
+
+def _fitting(reading: SourceReading) -> SourceReading:
+    """Replace a reading by an empty one if a name in it cannot be indexed: other sources must not wait for it."""
+    batch = reading.batch
+    if all(map(_is_short, filter(None, (batch.session, batch.parent, *batch.summaries)))):
+        return reading
+    nothing = ResponseBatch(reading.source.name, None, batch.witnesses, [])
+    return SourceReading(reading.source, nothing, "it has a name that is too long for the database")
+
+
+def _is_short(name: str) -> bool:
+    return len(name.encode(errors="backslashreplace")) <= LONGEST_NAME
 
 
 def _take_work(database: PostgresDatabase) -> list[Source]:

@@ -227,3 +227,37 @@ CREATE TABLE text_shards (
     newest BIGINT NOT NULL                    -- none of its texts is newer
 );
 """
+
+# Sums of the ledger by quarters of an hour, in microseconds: a page adds up thousands of them instead of millions of
+# rows. They are made anew with the rows of their session.
+SUM_QUARTERS = """
+INSERT INTO ledger_quarters
+SELECT place, model_tier, witnesses, at / 900000000 * 900000000, count(nullif(copies, 0)), sum(partial),
+    sum(input_tokens), sum(output_tokens), sum(cache_read_tokens), sum(cache_write_tokens), sum(cache_write_1h_tokens),
+    sum(nano_usd), count(unpriced_reason), min(unpriced_reason), sum(reported_cost_usd), count(*) - count(input_tokens)
+FROM ledger {where} GROUP BY 1, 2, 3, 4
+"""
+QUARTERS = f"""
+CREATE TABLE ledger_quarters (
+    place BIGINT NOT NULL,
+    model_tier BIGINT NOT NULL,
+    witnesses BIGINT NOT NULL,
+    at BIGINT,                    -- when the quarter begins
+    responses BIGINT NOT NULL,
+    partial BIGINT,
+    input_tokens NUMERIC,
+    output_tokens NUMERIC,
+    cache_read_tokens NUMERIC,
+    cache_write_tokens NUMERIC,
+    cache_write_1h_tokens NUMERIC,
+    nano_usd NUMERIC,
+    unpriced BIGINT NOT NULL,
+    unpriced_reason TEXT COLLATE "C",
+    reported_cost_usd DOUBLE PRECISION,
+    unknown_usage BIGINT NOT NULL
+);
+{SUM_QUARTERS.format(where="")};
+CREATE INDEX ledger_quarters_place ON ledger_quarters (place);
+CREATE INDEX ledger_quarters_at ON ledger_quarters (at);
+CREATE INDEX ledger_unpriced ON ledger (at) WHERE unpriced_reason IS NOT NULL;
+"""

@@ -253,7 +253,7 @@ def derive(database: Database, names: set[str], fresh: Mapping[str, BilledRespon
             descent.places.get(name, 0),
             count_inherited(group) if sizes[families[name]] > 1 else 0,
         )
-        for name, group in gathered.items()
+        for name, group in sorted(gathered.items())  # processes lock rows in one order
         if not name.startswith(NO_SESSION)
     ]
     if sessions:
@@ -305,14 +305,16 @@ def _sources(
 
 
 def _replace_rows(database: Database, sessions: set[str], rows: Sequence[LedgerRow]) -> None:
-    database.execute(
-        """
-        DELETE FROM ledger WHERE place IN (
-            SELECT id FROM ledger_places WHERE session IN (SELECT value FROM json_each(?))
+    given = (json_list(sessions),)
+    for table in database.ledger_tables:
+        database.execute(
+            f"""
+            DELETE FROM {table} WHERE place IN (
+                SELECT id FROM ledger_places WHERE session IN (SELECT value FROM json_each(?))
+            )
+            """,
+            given,
         )
-        """,
-        (json_list(sessions),),
-    )
     places, models = list(map(place_of, rows)), list(map(_model_tier, rows))
     place_ids = _row_ids(database, "ledger_places", places)
     model_ids = _row_ids(database, "model_tiers", models)

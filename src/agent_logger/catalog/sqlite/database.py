@@ -42,6 +42,7 @@ class SqliteDatabase(sqlite3.Connection):
     """A database of the catalog in a file, or in memory."""
 
     inode: int = 0  # 0: it is in memory
+    ledger_tables = ("ledger",)
     version: int = 0  # the version of the tables when the file was opened; 0: it had none
 
     def insert_ledger(self, rows: Iterable[LedgerValues]) -> None:
