@@ -107,6 +107,7 @@ def _store_source(database: Database, reading: SourceReading) -> int:
         "other_paths": None if source.others is None else json_list(source.others),
         "session": storable(batch.session),
         "parent": batch.parent and storable(batch.parent),
+        "possible_agents": json_list(sorted(batch.possible_agents)) if batch.possible_agents else None,
         "witnesses": batch.witnesses,
         "size": source.size,
         "modified": source.modified,

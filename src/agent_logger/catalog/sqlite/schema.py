@@ -18,7 +18,7 @@ class Schema(NamedTuple):
 
 
 CATALOG = Schema(
-    18,
+    19,
     """
 CREATE TABLE properties (         -- of the catalog itself
     name TEXT PRIMARY KEY,        -- catalog_id: a new one for every catalog; change_count: grows with every change;
@@ -52,6 +52,8 @@ CREATE TABLE sources (            -- a session as one witness has it: a log, a t
     other_paths TEXT,             -- JSON: paths of its sub-agents' files; none: its reader looks for them
     session TEXT NOT NULL,        -- sessions.id
     parent TEXT,                  -- the session or the log that it says it was forked from
+    possible_agents TEXT,         -- of a log of ours: JSON, the agents in whose files its session is looked up, because
+                                  -- its calls do not tell it; none: they do
     witnesses INTEGER NOT NULL,   -- bits: wire 1, transcript 2, sdk 4, run 8, hook 16
     size INTEGER NOT NULL,        -- bytes of all its files
     modified REAL NOT NULL,       -- seconds since 1970
@@ -70,6 +72,7 @@ CREATE INDEX sources_session ON sources (session);
 CREATE INDEX sources_name ON sources (name);
 CREATE INDEX sources_folder ON sources (folder);
 CREATE INDEX sources_parent ON sources (parent) WHERE parent IS NOT NULL;
+CREATE INDEX sources_to_look_up ON sources (key) WHERE possible_agents IS NOT NULL;
 CREATE INDEX sources_in_flight ON sources (in_flight_until) WHERE in_flight_until IS NOT NULL;
 -- logs that a program may have open; those of the proxy (witness bit 1) are live only while they grow
 CREATE INDEX sources_open_logs ON sources (session)
