@@ -545,11 +545,15 @@ class Catalog:
     def marks(self) -> dict[str, Marks]:
         """Return the labels, pins and notes that people put on sessions, by session."""
         by_session: dict[str, Marks] = {}
+        keys = {folder: key for key, folder in self.homes.folders.items()}
         for folder in self._marked_homes:
-            marks = read_marks(folder, lambda names: self._query(partial(queries.current_ids, names=names)))
+            marks = read_marks(folder, partial(self._current_ids, home=keys.get(folder, "")))
             for name, more in marks.items():
                 by_session[name] = by_session[name].joined(more) if name in by_session else more
         return {name: marks for name, marks in by_session.items() if marks != Marks()}
+
+    def _current_ids(self, names: Iterable[str], home: str = "") -> dict[str, str]:
+        return self._query(lambda database: queries.current_ids(database, names, home))
 
     @property
     def _marked_homes(self) -> list[Path]:
@@ -575,7 +579,7 @@ class Catalog:
     def _names(self, session_id: str) -> list[str]:
         """Return the id, and the other names that marks of the session are under."""
         names = list(read_marks(self.home))
-        ids = self._query(lambda database: queries.current_ids(database, names))
+        ids = self._current_ids(names)
         return [session_id, *(name for name in names if ids.get(name) == session_id and name != session_id)]
 
     def _with_marks(self, summaries: list[SessionSummary]) -> list[SessionSummary]:

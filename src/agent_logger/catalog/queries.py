@@ -207,14 +207,23 @@ def summaries(
     return [summaries[name] for name in ids if name in summaries]
 
 
-def current_ids(database: Database, names: Iterable[str]) -> dict[str, str]:
-    """Return the session that each name belongs to: its id, or the name of one of its logs."""
+def current_ids(database: Database, names: Iterable[str], home: str = "") -> dict[str, str]:
+    """Return the session that each name belongs to: its id, or the name of one of its logs. `home`: the key of the home
+    whose session has the name, if others have the same."""
     given = json_list(set(names))
     logs = """
         SELECT name, session FROM sources WHERE name IN (SELECT value FROM json_each(?)) ORDER BY imported IS NULL
     """  # the last counts
     ids = "SELECT id, id FROM sessions WHERE id IN (SELECT value FROM json_each(?))"
-    return {**dict(database.execute(logs, (given,))), **dict(database.execute(ids, (given,)))}
+    in_home = """
+        SELECT repeated_id, session FROM sources WHERE repeated_id IN (SELECT value FROM json_each(?)) AND home = ?
+        ORDER BY imported IS NULL, session = repeated_id
+    """
+    return {
+        **dict(database.execute(logs, (given,))),
+        **dict(database.execute(ids, (given,))),
+        **dict(database.execute(in_home, (given, home))),
+    }
 
 
 def headings(database: Database, ids: Sequence[str]) -> dict[str, SessionHeading]:

@@ -18,7 +18,7 @@ from agent_logger.agents.claude_code.transcript.responses import (
 from agent_logger.agents.claude_code.transcript.session import session_of as claude_session_of
 from agent_logger.agents.claude_code.transcript.subagents import agent_of
 from agent_logger.agents.deleted_sessions import session_in as session_typed_in
-from agent_logger.agents.registry import readable_agent
+from agent_logger.agents.registry import readable_agent, repeats
 from agent_logger.agents.source_files import SourceFiles
 from agent_logger.archive.imported import head_of
 from agent_logger.catalog.discovery.imported import in_its_bundle
@@ -60,6 +60,7 @@ class ResponseBatch(NamedTuple):
     is_rest: bool = False  # whether it was read incrementally: then everything but the responses is new
     # The agents in whose files the session of a log is looked up, because its calls do not tell it.
     possible_agents: frozenset[str] = frozenset()
+    repeated_id: str | None = None  # its id, if other sessions may have the same
     # Details of the session as this witness has it, where all of it was read.
     details: SessionDetails | None = None
 
@@ -118,7 +119,8 @@ def read_batch(source: Source, before: ResponseBatch | None = None) -> ResponseB
         responses = [_storable_response(response) for response in responses]
         data = encode_responses(responses)
     totals = [_storable_total(total, name) for total in batch.totals]
-    return batch._replace(session=name, responses=responses, data=data, totals=totals)
+    repeated = None if source.is_of_no_session else storable(name) if repeats(source.agent, name) else None
+    return batch._replace(session=name, responses=responses, data=data, totals=totals, repeated_id=repeated)
 
 
 def _in_session(responses: list[ModelResponse], name: str) -> list[ModelResponse]:

@@ -24,6 +24,7 @@ from agent_logger.catalog.ledger.stored_responses import (
 )
 from agent_logger.catalog.refresh.changes import REMOVED
 from agent_logger.catalog.refresh.descent import Descent, ResponseOrigins, families_of
+from agent_logger.catalog.refresh.same_ids import tell_apart
 from agent_logger.catalog.refresh.session_rows import SESSION_CHANGES, count_inherited, session_columns
 from agent_logger.catalog.refresh.session_sources import BilledResponses, BilledSource, SessionSources
 from agent_logger.catalog.session_details import micros_or_none
@@ -49,32 +50,36 @@ def update_families(database: Database, read: Sequence[SourceReading], gone: Seq
     of_changed = "FROM sources WHERE key IN (SELECT value FROM json_each(?))"
     dirty = {name for (name,) in database.execute(f"SELECT session {of_changed}", (changed,))}
     if gone:
-        forget_sources(database, gone)
+        dirty |= forget_sources(database, gone)
     fresh = {reading.source.key: BilledResponses(reading.batch.responses, reading.batch.totals) for reading in read}
-    store_sources(database, read, fresh)
+    dirty |= store_sources(database, read, fresh)
     dirty |= {reading.batch.session for reading in read}
     dirty |= _sessions_with_keys(database, {key for source in fresh.values() for key in source.keys})
     dirty |= _relatives(database, read)
     derive(database, with_families(database, dirty), fresh)
 
 
-def forget_sources(database: Database, keys: Iterable[str]) -> None:
+def forget_sources(database: Database, keys: Iterable[str]) -> set[str]:
+    """Forget sources. Returns sessions that have other sources for that."""
     given, of_keys = (json_list(keys),), "FROM sources WHERE key IN (SELECT value FROM json_each(?))"
     had = database.execute(f"SELECT DISTINCT source FROM summaries WHERE source IN (SELECT id {of_keys})", given)
     _reset_details(database, [source for (source,) in had.fetchall()])
     for table in ("response_keys", "source_responses", "summaries", "damage_counts"):
         database.execute(f"DELETE FROM {table} WHERE source IN (SELECT id {of_keys})", given)
+    repeated = database.execute(f"SELECT DISTINCT repeated_id {of_keys}", given).fetchall()
     database.execute(f"DELETE {of_keys}", given)
+    return tell_apart(database, (name for (name,) in repeated))
 
 
-def store_sources(database: Database, read: Sequence[SourceReading], billed: Mapping[str, BilledResponses]) -> None:
-    """Store what was read. `billed`: the same by key."""
+def store_sources(database: Database, read: Sequence[SourceReading], billed: Mapping[str, BilledResponses]) -> set[str]:
+    """Store what was read. `billed`: the same by key. Returns sessions that have other sources for that."""
     numbers = [(_store_source(database, reading), billed[reading.source.key].keys) for reading in read]
     for (source, _), reading in zip(numbers, read, strict=True):
         _store_summaries(database, source, reading.batch)
     # Sorted, as they are in the file.
     known_by = sorted((key, source) for source, keys in numbers for key in keys)
     database.executemany("INSERT INTO response_keys VALUES (?, ?) ON CONFLICT DO NOTHING", known_by)
+    return tell_apart(database, (reading.batch.repeated_id for reading in read))
 
 
 def derive_all(database: Database) -> None:
@@ -107,6 +112,7 @@ def _store_source(database: Database, reading: SourceReading) -> int:
         "other_paths": None if source.others is None else json_list(source.others),
         "session": storable(batch.session),
         "parent": batch.parent and storable(batch.parent),
+        "repeated_id": batch.repeated_id,
         "possible_agents": json_list(sorted(batch.possible_agents)) if batch.possible_agents else None,
         "witnesses": batch.witnesses,
         "size": source.size,
@@ -288,15 +294,18 @@ def _sources(
 ) -> Iterable[tuple[str, BilledSource]]:
     rows = database.execute(
         f"""
-        SELECT session, home, key, agent, imported, {PARENT}, witnesses, size, modified, stamp, responses,
-            totals, first_write, responses_before_own_line
+        SELECT session, repeated_id, home, key, agent, imported, {PARENT}, witnesses, size, modified, stamp,
+            responses, totals, first_write, responses_before_own_line
         FROM sources own JOIN source_responses ON source = own.id
         WHERE session IN (SELECT value FROM json_each(?)) AND read_error IS NOT ? ORDER BY key
         """,
         (json_list(names), REMOVED),
     )
-    for session, home, key, agent, imported, parent, witnesses, size, modified, stamp, data, totals, *times in rows:
+    for session, repeated_id, home, key, *facts in rows:
+        agent, imported, parent, witnesses, size, modified, stamp, data, totals, *times = facts
         responses = fresh.get(key) or BilledResponses(decode_responses(data), decode_totals(totals))
+        if repeated_id not in (None, session):
+            responses = responses.in_session(session)
         if home:
             responses = responses.in_home(home)
         beginning = beginning_of(None, *times)

@@ -52,6 +52,8 @@ CREATE TABLE sources (            -- a session as one witness has it: a log, a t
     other_paths TEXT,             -- JSON: paths of its sub-agents' files; none: its reader looks for them
     session TEXT NOT NULL,        -- sessions.id
     parent TEXT,                  -- the session or the log that it says it was forked from
+    repeated_id TEXT,             -- the id that its agent gave the session, if other sessions may have the same; then
+                                  -- session may be another
     possible_agents TEXT,         -- of a log of ours: JSON, the agents in whose files its session is looked up, because
                                   -- its calls do not tell it; none: they do
     witnesses INTEGER NOT NULL,   -- bits: wire 1, transcript 2, sdk 4, run 8, hook 16
@@ -72,6 +74,7 @@ CREATE INDEX sources_session ON sources (session);
 CREATE INDEX sources_name ON sources (name);
 CREATE INDEX sources_folder ON sources (folder);
 CREATE INDEX sources_parent ON sources (parent) WHERE parent IS NOT NULL;
+CREATE INDEX sources_repeated_id ON sources (repeated_id) WHERE repeated_id IS NOT NULL;
 CREATE INDEX sources_to_look_up ON sources (key) WHERE possible_agents IS NOT NULL;
 CREATE INDEX sources_in_flight ON sources (in_flight_until) WHERE in_flight_until IS NOT NULL;
 -- logs that a program may have open; those of the proxy (witness bit 1) are live only while they grow
