@@ -8,10 +8,12 @@ something new connects become one.
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 import msgspec
 
 from agent_logger.agents.claude_code.transcript.beginning import Beginning
+from agent_logger.archive.imported import machine_of
 from agent_logger.catalog.database import Database, json_list, replace_rows, upsert
 from agent_logger.catalog.discovery.reader import NO_SESSION, ResponseBatch
 from agent_logger.catalog.ledger.ledger import Ledger, shared_key
@@ -30,6 +32,7 @@ from agent_logger.catalog.refresh.session_sources import BilledResponses, Billed
 from agent_logger.catalog.session_details import micros_or_none
 from agent_logger.files.sources import Source
 from agent_logger.files.stored_text import hashed, storable
+from agent_logger.home.homes import FROM_IMPORT
 from agent_logger.model.not_itemised import in_flight_until
 from agent_logger.model.redaction.redactor import hidden
 
@@ -107,6 +110,7 @@ def _store_source(database: Database, reading: SourceReading) -> int:
         "path": storable(source.path),
         "agent": source.agent,
         "home": source.home,
+        "machine": _machine_of(source),
         "imported": source.imported,
         "name": storable(source.name),
         "other_paths": None if source.others is None else json_list(source.others),
@@ -135,6 +139,13 @@ def _store_source(database: Database, reading: SourceReading) -> int:
         (number, position, batch.data or encode_responses(batch.responses), encode_totals(batch.totals)),
     )
     return number
+
+
+def _machine_of(source: Source) -> str:
+    """Return the key of the machine that a source is from."""
+    if source.imported is None:
+        return source.home
+    return FROM_IMPORT + storable(machine_of(Path(source.path)) or "")
 
 
 def _store_summaries(database: Database, source: int, batch: ResponseBatch) -> None:
@@ -294,20 +305,20 @@ def _sources(
 ) -> Iterable[tuple[str, BilledSource]]:
     rows = database.execute(
         f"""
-        SELECT session, repeated_id, home, key, agent, imported, {PARENT}, witnesses, size, modified, stamp,
+        SELECT session, repeated_id, machine, key, agent, imported, {PARENT}, witnesses, size, modified, stamp,
             responses, totals, first_write, responses_before_own_line
         FROM sources own JOIN source_responses ON source = own.id
         WHERE session IN (SELECT value FROM json_each(?)) AND read_error IS NOT ? ORDER BY key
         """,
         (json_list(names), REMOVED),
     )
-    for session, repeated_id, home, key, *facts in rows:
+    for session, repeated_id, machine, key, *facts in rows:
         agent, imported, parent, witnesses, size, modified, stamp, data, totals, *times = facts
         responses = fresh.get(key) or BilledResponses(decode_responses(data), decode_totals(totals))
         if repeated_id not in (None, session):
             responses = responses.in_session(session)
-        if home:
-            responses = responses.in_home(home)
+        if machine:
+            responses = responses.in_home(machine)
         beginning = beginning_of(None, *times)
         is_imported = imported is not None
         yield session, BilledSource(agent, is_imported, parent, witnesses, size, modified, stamp, responses, beginning)

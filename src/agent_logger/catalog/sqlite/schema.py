@@ -48,6 +48,7 @@ CREATE TABLE sources (            -- a session as one witness has it: a log, a t
     imported TEXT,                -- the import that it belongs to; none: it is of this machine. What is imported does
                                   -- not count where this machine has the session
     home TEXT NOT NULL,           -- path of the other home that it is in; empty: the own one's, or an agent's
+    machine TEXT NOT NULL,        -- its machine: as home; of what was imported, "imported:" and the machine's name
     name TEXT NOT NULL,           -- of the log, or the client's id
     other_paths TEXT,             -- JSON: paths of its sub-agents' files; none: its reader looks for them
     session TEXT NOT NULL,        -- sessions.id
@@ -178,7 +179,7 @@ CREATE TABLE ledger_places (      -- session, project, agent, thread and home of
     project TEXT,
     agent TEXT NOT NULL,
     thread TEXT NOT NULL,
-    home TEXT NOT NULL,           -- as in sources
+    home TEXT NOT NULL,           -- as machine in sources
     UNIQUE (session, project, agent, thread, home)
 );
 
