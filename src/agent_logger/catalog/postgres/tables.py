@@ -227,3 +227,14 @@ CREATE TABLE text_shards (
     newest BIGINT NOT NULL                    -- none of its texts is newer
 );
 """
+
+# All sources are read again for what is new.
+SOURCES = """
+ALTER TABLE sources ADD repeated_id TEXT COLLATE "C", ADD possible_agents TEXT COLLATE "C",
+    ADD machine TEXT COLLATE "C" NOT NULL DEFAULT '';
+CREATE INDEX sources_repeated_id ON sources (repeated_id) WHERE repeated_id IS NOT NULL;
+CREATE INDEX sources_to_look_up ON sources (key) WHERE possible_agents IS NOT NULL;
+CREATE INDEX sources_machine ON sources (machine, session);
+UPDATE sources SET stamp = '';
+DELETE FROM folder_hashes;
+"""

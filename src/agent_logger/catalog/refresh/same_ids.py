@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from agent_logger.catalog.database import Database
 from agent_logger.catalog.ledger.ledger import shared_key
 from agent_logger.catalog.ledger.rows import micros_of
 from agent_logger.catalog.ledger.stored_responses import decode_responses
