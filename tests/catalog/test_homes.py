@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -318,6 +319,49 @@ def test_usage_by_machine_adds_up_and_the_own_machine_has_what_several_have(
     over_time = catalog.usage_over_time("day", "machine")
     assert {name for totals in over_time.values() for name in totals} == {"here", "laptop"}
     assert catalog.choices().machines == ("here", "laptop")
+
+
+def test_an_imported_session_counts_for_the_machine_that_it_is_from(
+    machine: Callable[[str], Machine], own: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    laptop, desk = machine("laptop"), machine("desk")
+    for number, there in enumerate((laptop, desk), 1):
+        session_on(there, number)
+    session_on(Machine(home), 3)
+    session_on(Machine(home), 2)  # here, too
+    laptop.archive(monkeypatch)
+    run_import(own, laptop.home)
+    (folder,) = desk.folder.glob(".claude/projects/*")
+    run_import(own, folder)
+    (own / "machine.json").write_text('{"machine": "here"}')
+    unnamed = "imported"
+    with Catalog.open(own) as catalog:
+        by_machine = {name: total.responses for name, total in catalog.usage("machine").items()}
+        assert by_machine == {"here": 6, "laptop": 3}
+        session_on(desk, 4)
+        run_import(own, folder)
+        catalog.refresh()
+        by_machine = {name: total.responses for name, total in catalog.usage("machine").items()}
+        assert by_machine == {"here": 6, "laptop": 3, unnamed: 3}
+        for name, number in by_machine.items():
+            assert catalog.total(Filter(machine=name)).responses == number
+        assert {session.id: session.machines for session in catalog.sessions()} == {
+            ID.format(1): ("laptop",),
+            ID.format(2): ("here",),
+            ID.format(3): ("here",),
+            ID.format(4): (unnamed,),
+        }
+        assert [session.id for session in catalog.sessions(Filter(machine="Laptop"))] == [ID.format(1)]
+        (own / "machine.json").write_text('{"machine": "Laptop"}')
+    with Catalog.open(own) as catalog:
+        assert set(catalog.usage("machine")) == {"Laptop", "laptop (imported)", unnamed}
+    done = subprocess.run(
+        [sys.executable, "-m", "agent_logger", "usage", "machine", "--json"],
+        env={"PATH": os.environ["PATH"], "HOME": str(home)},
+        capture_output=True,
+        check=True,
+    )
+    assert {row["key"] for row in json.loads(done.stdout)["rows"]} == {"Laptop", "laptop (imported)", unnamed}
 
 
 def test_a_search_finds_the_sessions_of_a_machine(

@@ -47,11 +47,11 @@ def bundle(catalog: Catalog, file: Path, where: Filter | None = None) -> Path:
 
 
 def told(catalog: Catalog) -> tuple[Any, ...]:
-    """What the catalog says of all sessions, without where their files are."""
+    """What the catalog says of all sessions, without where their files are, and what machine they are from."""
     sessions = [_bare(summary) for summary in catalog.sessions()]
     read = {summary.id: _unlabelled(catalog.read(summary.id)) for summary in catalog.sessions()}
     trees = {summary.id: catalog.tree(summary.id) for summary in catalog.sessions()}
-    rows = sorted(catalog.ledger(), key=repr)
+    rows = sorted((replace(row, home="") for row in catalog.ledger()), key=repr)
     return sorted(sessions, key=repr), read, trees, rows
 
 
@@ -60,7 +60,7 @@ def _unlabelled(session: Session | None) -> Session | None:
 
 
 def _bare(summary: SessionSummary) -> SessionSummary:
-    return replace(summary, paths=(), imported=())
+    return replace(summary, paths=(), imported=(), machines=())
 
 
 def move(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:

@@ -200,6 +200,9 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     sub_agent_ids: re.Pattern[str] | None = None
     # The form of the agent's session ids, where the names of our own logs look alike.
     session_ids: re.Pattern[str] | None = None
+    # The form of the agent's session ids, where they repeat: it numbers its sessions on each machine anew. Then the
+    # stamp of a session begins with when it was created, and a semicolon.
+    repeating_ids: re.Pattern[str] | None = None
     # Whether the tests have files of the real client. Otherwise the reader follows public descriptions of them, and
     # every list of agents says `unverified`.
     is_verified: bool = True

@@ -37,6 +37,7 @@ from agent_logger.agents.base import Agent, AgentLocation, WireIdentity, module
 
 if TYPE_CHECKING:
     from agent_logger.agents.contracts import CallShapes, ChildSetup
+    from agent_logger.files.sources import Source
 
 AGENTS: tuple[Agent, ...] = (
     claude_code.AGENT,
@@ -131,9 +132,30 @@ def resume_command(name: str | None, session: str) -> list[str] | None:
     agent = agent_called(name)
     if agent is None or agent.run is None or not agent.run.resume_option:
         return None
+    if given_id(agent.name, session) != session:
+        return None  # the agent has another session of that id
     if _LOG_NAME.match(session) and not _is_id_of(agent, session):
         return None
     return [agent.run.executable, *agent.run.resume_option.split(), session]
+
+
+def repeats(name: str | None, session: str) -> bool:
+    """Whether other sessions may have this id, too. `name`: the agent; none if only its form tells it."""
+    forms = (agent.repeating_ids for agent in AGENTS if name in (None, agent.name))
+    return any(form and form.fullmatch(session) for form in forms)
+
+
+def identity_of(source: "Source") -> str:
+    """Return what tells a session from all others of its agent: its name, and the time it was created if its agent
+    gives ids again."""
+    begun = source.stamp.partition(";")[0] if repeats(source.agent, source.name) else ""
+    return f"{source.name};{begun}" if begun else source.name
+
+
+def given_id(name: str | None, session: str) -> str:
+    """Return the id that the agent gave a session, of one that has a mark behind it because others have the same."""
+    agent, (plain, dash, _) = agent_called(name), session.rpartition("-")
+    return plain if agent and dash and repeats(agent.name, plain) else session
 
 
 def _is_id_of(agent: Agent, session: str) -> bool:

@@ -76,11 +76,27 @@ def units(home: Path) -> Iterator[ImportedUnit]:
 
 def head_of(file: Path) -> BundledSession | None:
     """Return what the bundle says of the session that a file of an import is of."""
-    unit = next((above for above in file.parents if os.path.isfile(above / HEAD)), None)
+    unit = _unit_of(file)
     try:
         return msgspec.json.decode(read_small_file(unit / HEAD, MOST_HEAD_BYTES), type=BundledSession) if unit else None
+    except OSError:  # an import of something else has none
+        return None
     except (ValueError, RecursionError):
         return None
+
+
+def machine_of(file: Path) -> str | None:
+    """Return the machine on which a file of an import was recorded; None if that is not known."""
+    unit = _unit_of(file)
+    origin = origin_of(unit.parents[3], unit.parent.name) if unit else None
+    return origin.machine if origin else None
+
+
+def _unit_of(file: Path) -> Path | None:
+    """Return the unit that a file is in: the folder of an import is in that of all imports, which is in the archive."""
+    parents = file.parents
+    triples = zip(parents, parents[2:], parents[3:], strict=False)
+    return next((unit for unit, all_imports, archive in triples if all_imports == imports_path(archive.parent)), None)
 
 
 def remove_import(home: Path, name: str) -> None:

@@ -6,7 +6,7 @@ from typing import NamedTuple, cast
 
 from agent_logger.agents.base import Agent, module
 from agent_logger.agents.contracts import DatabaseFiles
-from agent_logger.agents.registry import agent_called, readable_agent
+from agent_logger.agents.registry import agent_called, identity_of, readable_agent
 from agent_logger.agents.source_files import SourceFiles
 from agent_logger.archive.copy import generations
 from agent_logger.archive.layout import ArchiveFolder, copies, folders
@@ -63,7 +63,7 @@ def is_archived(home: Path, session: str) -> bool:
 
 
 def archived_in(folder: ArchiveFolder, cache: StampCache, skip: Container[str] = ()) -> Iterator[Archived]:
-    """Find the sessions of one folder of an agent, except those whose names are in `skip`, without opening them."""
+    """Find the sessions of one folder of an agent, except those in `skip` (`identity_of`), without opening any."""
     agent = readable_agent(folder.agent)
     if agent is None or agent.location is None:
         return
@@ -83,8 +83,9 @@ def _in_databases(agent: Agent, folder: ArchiveFolder, cache: StampCache, skip: 
         names: set[str] = set()
         for path in (copy.target, *generations(copy.target)):
             for source in files.sessions_in(agent, path, cache):
-                if source.name not in names and source.name not in skip:
-                    names.add(source.name)
+                identity = identity_of(source)
+                if identity not in names and identity not in skip:
+                    names.add(identity)
                     yield Archived(folder, copy.target, source)
 
 

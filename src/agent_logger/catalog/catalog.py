@@ -24,7 +24,7 @@ from agent_logger.catalog.refresh.refresh import RefreshReport
 from agent_logger.catalog.sqlite.recovery import SqliteEngine
 from agent_logger.catalog.summary import Filter, Hit, SessionChoices, SessionHeading, SessionSummary, Uncounted
 from agent_logger.errors import StoreError
-from agent_logger.home.homes import OWN, Homes, homes_of
+from agent_logger.home.homes import FROM_IMPORT, OWN, Homes, homes_of, key_of
 from agent_logger.home.marks import Marks, marked_sessions, read_marks, session_labelled
 
 # A query imports what it needs: most need little, and are made by commands that end at once.
@@ -109,9 +109,18 @@ class Catalog:
         """The own home: marks are written to it, and the catalog lies in it."""
         return self.homes.own
 
-    @cached_property
+    @property
     def machines(self) -> dict[str, str]:
-        """The names of machines, by the key of the home that each writes to."""
+        """The names of machines, by key: that of the home that each writes to, or one for what was imported from it."""
+        names = dict(self._home_machines)
+        taken = {name.lower() for name in names.values()}
+        for key in self._query(queries.import_machines):
+            name = key.removeprefix(FROM_IMPORT) or "imported"
+            names[key] = f"{name} (imported)" if name.lower() in taken else name
+        return names
+
+    @cached_property
+    def _home_machines(self) -> dict[str, str]:
         return self.homes.machines
 
     def __enter__(self) -> Self:
@@ -227,7 +236,7 @@ class Catalog:
                 break
         self._count_damaged_lines(ids)
         self._note_closed_logs(ids)
-        return self._with_marks(self._query(lambda database: queries.summaries(database, ids, self.machines)))
+        return self._with_marks(self._summaries(ids))
 
     def count(self, where: Filter | None = None) -> int:
         """Return how many sessions there are."""
@@ -247,15 +256,18 @@ class Catalog:
         Reads no files: a title that was not read yet is not found."""
         words = text.split()
         matching = self._query(lambda database: queries.matching_ids(database, words, limit))
-        return self._query(lambda database: queries.summaries(database, matching, self.machines))
+        return self._summaries(matching)
 
     def summary(self, session_id: str) -> SessionSummary | None:
         """Return a session in short; None if there is no session of that id."""
         self.read_details([session_id])
         self._count_damaged_lines([session_id])
         self._note_closed_logs([session_id])
-        summaries = self._query(lambda database: queries.summaries(database, [session_id], self.machines))
-        return next(iter(self._with_marks(summaries)), None)
+        return next(iter(self._with_marks(self._summaries([session_id]))), None)
+
+    def _summaries(self, ids: Sequence[str]) -> list[SessionSummary]:
+        machines = self.machines
+        return self._query(lambda database: queries.summaries(database, ids, machines))
 
     def resolve(self, given: str) -> list[str]:
         """Return the ids of the sessions that are meant: the one with that id, log name or path; the one that last got
@@ -447,8 +459,9 @@ class Catalog:
         return self._by_name(totals) if by == "machine" else totals
 
     def _by_name(self, totals: "dict[str | None, T]") -> "dict[str | None, T]":
-        """Return what is by home by machine."""
-        return {self.machines.get(home or OWN, home): total for home, total in totals.items()}
+        """Return what is by the keys of machines by their names."""
+        machines = self.machines
+        return {machines.get(key or OWN, key): total for key, total in totals.items()}
 
     def usage_over_time(
         self, step: "By", by: "By", where: Filter | None = None, *, zone: tzinfo | None = None
@@ -533,11 +546,11 @@ class Catalog:
         from agent_logger.catalog.search.query import read
         from agent_logger.catalog.search.search import Searched
 
-        query, marks = read(words), self.marks()
+        query, marks, machines = read(words), self.marks(), self.machines
         query.since = queries.since(since) // 1000 if since else None
         query.until = queries.until(until) // 1000 if until else None
         return self._databases.run_with_texts(
-            lambda database, texts: work(Searched(database, texts, marks, self.homes), query)
+            lambda database, texts: work(Searched(database, texts, marks, machines), query)
         )
 
     # ------------------------------------------------------------ marks
@@ -545,11 +558,15 @@ class Catalog:
     def marks(self) -> dict[str, Marks]:
         """Return the labels, pins and notes that people put on sessions, by session."""
         by_session: dict[str, Marks] = {}
+        keys = {folder: key for key, folder in self.homes.folders.items()}
         for folder in self._marked_homes:
-            marks = read_marks(folder, lambda names: self._query(partial(queries.current_ids, names=names)))
+            marks = read_marks(folder, partial(self._current_ids, home=keys.get(folder, "")))
             for name, more in marks.items():
                 by_session[name] = by_session[name].joined(more) if name in by_session else more
         return {name: marks for name, marks in by_session.items() if marks != Marks()}
+
+    def _current_ids(self, names: Iterable[str], home: str = "") -> dict[str, str]:
+        return self._query(lambda database: queries.current_ids(database, names, home))
 
     @property
     def _marked_homes(self) -> list[Path]:
@@ -575,7 +592,7 @@ class Catalog:
     def _names(self, session_id: str) -> list[str]:
         """Return the id, and the other names that marks of the session are under."""
         names = list(read_marks(self.home))
-        ids = self._query(lambda database: queries.current_ids(database, names))
+        ids = self._current_ids(names)
         return [session_id, *(name for name in names if ids.get(name) == session_id and name != session_id)]
 
     def _with_marks(self, summaries: list[SessionSummary]) -> list[SessionSummary]:
@@ -590,7 +607,7 @@ class Catalog:
     def _conditions(self, where: Filter | None) -> Filter:
         """Return the filter with the sessions that its label and pin mean."""
         if where is not None and where.machine:
-            key = self.homes.key_of(where.machine)
+            key = key_of(where.machine, self.machines)
             where = replace(where, home=NO_HOME if key is None else key)
         if where is None or not (where.label or where.pinned):
             return where or Filter()

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from agent_logger.agents.databases.reading import databases_kept_open
 from agent_logger.catalog.database import Database, json_list, replace_rows, transaction
@@ -22,7 +23,7 @@ from agent_logger.model.session import Session
 def load_session(database: Database, session: str) -> Session | None:
     """Read a session from the files of all its witnesses, as they are now."""
     whole = joined(sources_of(database, session), summaries_beside(database, session))
-    return mark_inherited(database, session, whole) if whole else None
+    return mark_inherited(database, session, replace(whole, id=session)) if whole else None
 
 
 def load_tail(database: Database, session: str, mark: bytes) -> SessionTail | None:

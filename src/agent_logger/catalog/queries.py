@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from agent_logger.agents.registry import canonical_name
 from agent_logger.agents.running import noted_sessions, running_sessions
@@ -106,7 +107,7 @@ def _where(database: Database, where: Filter) -> tuple[str, list[object]]:
         ("nano_usd >= ?", where.min_cost_usd and where.min_cost_usd * 1e9),
         ("witnesses & ? <> 0", where.witness and BIT.get(where.witness, 0)),
         (
-            "id IN (SELECT session FROM sources WHERE home IN (SELECT value FROM json_each(?)))",
+            "id IN (SELECT session FROM sources WHERE machine IN (SELECT value FROM json_each(?)))",
             None if where.home is None else json_list([where.home]),
         ),
     ]
@@ -180,16 +181,18 @@ _SUMMARY = f"""
 def summaries(
     database: Database, ids: Sequence[str], machines: Mapping[str, str] = NO_MACHINES
 ) -> list[SessionSummary]:
-    """Return the summaries in this order; sessions that do not exist are left out. `machines`: names by home."""
+    """Return the summaries in this order; sessions that do not exist are left out. `machines`: names by their keys."""
     given = (json_list(ids),)
     sources: dict[str, list[Source]] = {}
     states: dict[str, list[SourceState]] = {}
+    names: dict[str, set[str]] = {}
     damaged: dict[str, int] = {}
     query = f"""
-        SELECT session, witnesses, damaged_lines, closed_stamp IS stamp, {SOURCE} FROM sources
+        SELECT session, machine, witnesses, damaged_lines, closed_stamp IS stamp, {SOURCE} FROM sources
         WHERE session IN (SELECT value FROM json_each(?)) AND {COUNTING} ORDER BY agent IS NULL, key
     """
-    for session, witnesses, lines, is_closed, *source in database.execute(query, given):
+    for session, machine, witnesses, lines, is_closed, *source in database.execute(query, given):
+        names.setdefault(session, set()).update([machine] if machine in machines else [])
         source_row = source_of(source)
         sources.setdefault(session, []).append(source_row)
         state = SourceState(
@@ -201,20 +204,38 @@ def summaries(
     rows = database.execute(_SUMMARY, given)
     columns = [column[0] for column in rows.description]
     summaries = {
-        row["id"]: _summary(row, sources.get(row["id"], []), live, damaged.get(row["id"], 0), machines)
+        row["id"]: replace(
+            _summary(row, sources.get(row["id"], []), live, damaged.get(row["id"], 0)),
+            machines=tuple(machines[key] for key in sorted(names.get(row["id"], ()))),
+        )
         for row in (dict(zip(columns, values, strict=True)) for values in rows)
     }
     return [summaries[name] for name in ids if name in summaries]
 
 
-def current_ids(database: Database, names: Iterable[str]) -> dict[str, str]:
-    """Return the session that each name belongs to: its id, or the name of one of its logs."""
+def import_machines(database: Database) -> list[str]:
+    """Return the keys of the machines that imports are from."""
+    query = "SELECT DISTINCT machine FROM sources WHERE imported IS NOT NULL ORDER BY machine"
+    return [key for (key,) in database.execute(query)]
+
+
+def current_ids(database: Database, names: Iterable[str], home: str = "") -> dict[str, str]:
+    """Return the session that each name belongs to: its id, or the name of one of its logs. `home`: the key of the home
+    whose session has the name, if others have the same."""
     given = json_list(set(names))
     logs = """
         SELECT name, session FROM sources WHERE name IN (SELECT value FROM json_each(?)) ORDER BY imported IS NULL
     """  # the last counts
     ids = "SELECT id, id FROM sessions WHERE id IN (SELECT value FROM json_each(?))"
-    return {**dict(database.execute(logs, (given,))), **dict(database.execute(ids, (given,)))}
+    in_home = """
+        SELECT repeated_id, session FROM sources WHERE repeated_id IN (SELECT value FROM json_each(?)) AND home = ?
+        ORDER BY imported IS NULL, session = repeated_id
+    """
+    return {
+        **dict(database.execute(logs, (given,))),
+        **dict(database.execute(ids, (given,))),
+        **dict(database.execute(in_home, (given, home))),
+    }
 
 
 def headings(database: Database, ids: Sequence[str]) -> dict[str, SessionHeading]:
@@ -266,9 +287,7 @@ def _live_sessions(database: Database) -> list[str]:
     return [summary.id for summary in summaries(database, live_candidates(database)) if summary.live]
 
 
-def _summary(
-    row: Mapping[str, Any], sources: Sequence[Source], live: _Live, damaged: int, machines: Mapping[str, str]
-) -> SessionSummary:
+def _summary(row: Mapping[str, Any], sources: Sequence[Source], live: _Live, damaged: int) -> SessionSummary:
     name, nano = row["id"], row["nano_usd"]
     in_flight, ending = bool(row["in_flight"]), row["ending"]
     imports = tuple(sorted({source.imported for source in sources if source.imported}))
@@ -299,7 +318,6 @@ def _summary(
         unlisted_calls=bool(row["has_unlisted_calls"]),
         main_missing=_is_main_missing(sources),
         imported=imports,
-        machines=tuple(machines[home] for home in sorted({source.home for source in sources}) if home in machines),
     )
 
 

@@ -196,5 +196,7 @@ def machine_option(what: str) -> Callable[[Any], Any]:
 
 def check_machine(catalog: "Catalog", name: str | None) -> None:
     """Raise `UsageError` if none of the homes is of a machine with this name."""
-    if name and catalog.homes.key_of(name) is None:
-        raise click.UsageError(f"no machine {name!r}; the homes are of {', '.join(catalog.machines.values())}")
+    from agent_logger.home.homes import key_of
+
+    if name and key_of(name, catalog.machines) is None:
+        raise click.UsageError(f"no machine {name!r}; the sessions are of {', '.join(catalog.machines.values())}")

@@ -122,7 +122,7 @@ def command(
                 _output.json([_session_row(row) for row in rows])
             elif rows:
                 ids = short_ids(catalog, [row.id for row in rows])
-                _print(rows, ids, sort, several_machines=len(catalog.machines) > 1)
+                _print(rows, ids, sort, several_machines=len(catalog.homes.machines) > 1)
                 _print_failures(rows, ids)
                 _note_others(catalog, rows, conditions)
             else:

@@ -11,6 +11,7 @@ from typing import IO
 import msgspec
 
 from agent_logger import __version__
+from agent_logger.agents.registry import given_id
 from agent_logger.archive.imported import HEAD, BundledSession
 from agent_logger.archive.witness_files import WitnessFile, witness_files
 from agent_logger.errors import SourceError
@@ -42,7 +43,7 @@ def pieces(session: ExportedSession, context: ExportContext) -> Iterator[ExportP
     logs = (source.name for source in sources if source.agent is None and not source.is_of_hooks)
     head = msgspec.json.encode(
         BundledSession(
-            session=name,
+            session=given_id(session.agent, name),
             agent=session.agent,
             machine=host_name(),
             logs=tuple(sorted(logs)),

@@ -16,6 +16,7 @@ from agent_logger.home.facts import known_folders, tombstones
 from agent_logger.home.machine import host_name, origin_of, usable_name
 
 OWN = ""  # the key of the own home; another home's is its path
+FROM_IMPORT = "imported:"  # begins the key of a machine that only imports are from; its name follows, if it is known
 RECORDINGS = ("logs", "sessions", "projects", "archive", "hooks")
 # What a home has, of which none is written before something is recorded.
 CONTENTS = (*RECORDINGS, "facts.jsonl", "key", "machine.json")
@@ -53,9 +54,10 @@ class Homes(NamedTuple):
             }
         return names
 
-    def key_of(self, machine: str) -> str | None:
-        """Return the key of the home of the machine with this name, in any case; None if there is none."""
-        return next((key for key, name in self.machines.items() if name.lower() == machine.lower()), None)
+
+def key_of(machine: str, machines: Mapping[str, str]) -> str | None:
+    """Return the key of the machine with this name, in any case; None if there is none. `machines`: names by key."""
+    return next((key for key, name in machines.items() if name.lower() == machine.lower()), None)
 
 
 def homes_of(own: Path, given: Sequence[str | os.PathLike[str]]) -> Homes:

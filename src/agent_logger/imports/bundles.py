@@ -17,7 +17,7 @@ from typing import BinaryIO
 import msgspec
 
 from agent_logger import platform
-from agent_logger.agents.registry import readable_agent
+from agent_logger.agents.registry import given_id, readable_agent
 from agent_logger.archive.imported import AGENTS, BUNDLE_FORM, FILES, HEAD, HOOKS, LOGS, BundledSession
 from agent_logger.archive.witness_files import Parts, is_portable
 from agent_logger.errors import SourceError
@@ -197,6 +197,6 @@ def _head(unit: str, member: TarMember) -> BundledSession:
         raise RefusedError(f"{member.name!r}: {error}") from error
     if head.form != BUNDLE_FORM or head.v != 1:
         raise RefusedError(f"{member.name!r}: version {head.v} of {head.form!r} is newer than this agent-logger")
-    if safe_name(head.session) != unit:
+    if safe_name(head.session) not in (unit, given_id(head.agent, unit)):
         raise RefusedError(f"{member.name!r}: the folder of another session")
     return head

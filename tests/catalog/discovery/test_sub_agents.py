@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 
-from agent_logger.archive.imported import BundledSession
+from agent_logger.archive.imported import BundledSession, imports_path
 from agent_logger.catalog.discovery.imported import in_its_bundle
 from agent_logger.catalog.discovery.sub_agents import below_its_starter
 from agent_logger.model.session import Exchange, Session, Turn
@@ -40,9 +40,14 @@ def test_without_a_database_a_sub_agent_is_a_session(home: Path) -> None:
 
 
 def test_in_a_bundle_a_sub_agent_becomes_a_thread_of_the_bundled_session(tmp_path: Path) -> None:
-    log = tmp_path / "logs" / "logs-00000000" / "20261118-070000-a7f3.jsonl"
+    unit = imports_path(tmp_path) / "import" / "unit"
+    log = unit / "logs" / "logs-00000000" / "20261118-070000-a7f3.jsonl"
     head = BundledSession(session="20261118_1", logs=(log.stem,), agent_logger="0.1.0")
-    (tmp_path / "session.json").write_bytes(msgspec.json.encode(head))
+    for elsewhere in (tmp_path, imports_path(tmp_path), unit / "logs"):
+        elsewhere.mkdir(parents=True, exist_ok=True)
+        (elsewhere / "session.json").write_bytes(msgspec.json.encode(head))
+        assert in_its_bundle(recorded(log.stem, None), log).id == log.stem
+    (unit / "session.json").write_bytes(msgspec.json.encode(head))
     assert threads(in_its_bundle(recorded("20261118_3", "goose"), log))[1] == ["agent:20261118_3", "side"]
     assert threads(in_its_bundle(recorded(log.stem, None), log)) == ("20261118_1", ["main", "side"])
     for name, path in (("ses_another", log), ("20261118_3", log.with_name("parent.jsonl"))):

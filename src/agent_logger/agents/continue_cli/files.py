@@ -4,8 +4,9 @@ session was created."""
 import os
 import re
 from collections.abc import Container, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
+from typing import cast
 
 import msgspec
 
@@ -41,34 +42,42 @@ class _Row(msgspec.Struct, gc=False):
 def discover(
     agent: Agent, folders: Sequence[Path], cache: StampCache, skip: Container[str], sealed: bool
 ) -> Iterator[Source]:
-    """Find sessions. The name of a file is the session's id."""
+    """Find sessions. The name of a file is the session's id. A session changes when its time in the list does, which
+    may be written later."""
+    times: dict[str, Mapping[str, int]] = {}
     for path in map(str, main_files(agent.location, folders, sealed=sealed) if agent.location else ()):
         stat, name = stat_of_copy(path), os.path.basename(path).removesuffix(".json")
         if stat and os.path.basename(path) != LIST and name not in skip:
             files = FileStamps()
             files.add_stat(stat, "")
-            yield Source(path, agent.name, path, name, files.modified, files.size, files.stamp)
+            folder = os.path.dirname(path)
+            if folder not in times:
+                times[folder] = _times_in(folder, cache)
+            created = times[folder].get(name, "")
+            yield Source(path, agent.name, path, name, files.modified, files.size, f"{files.stamp}{created};")
 
 
 def open_session(source: Source) -> SourceFiles:
     """Open a session, with what is known of it beside its own document."""
     path = Path(source.path)
-    times: Json = {"created": _created(path), "modified": source.modified * 1000}
+    created = _times_in(str(path.parent), StampCache()).get(path.name.removesuffix(".json"))
+    times: Json = {"created": created, "modified": source.modified * 1000}
     return SourceFiles(document_file(path.parent, path.name, HISTORY), [File(LIST, [JsonEntry(1, 0, times, b"")])])
 
 
-def _created(path: Path) -> int | None:
-    """Return when the session was created, in milliseconds since 1970."""
-    listed = path.with_name(LIST)
-    stat = stat_of_copy(str(listed))
+def _times_in(folder: str, cache: StampCache) -> Mapping[str, int]:
+    """Return when the sessions in a folder's list were created, in milliseconds since 1970. The list is read once while
+    it stays as it is."""
+    listed = os.path.join(folder, LIST)
+    stat = stat_of_copy(listed)
     if stat is None:
-        return None
-    return _times(listed, f"{stat.st_ino}:{stat.st_size}:{stat.st_mtime_ns}").get(path.name.removesuffix(".json"))
+        return {}
+    stamp = f"{stat.st_ino}:{stat.st_size}:{stat.st_mtime_ns}"
+    return cast("Mapping[str, int]", cache.cached(listed, stamp, partial(_times, Path(listed), stamp)))
 
 
 @lru_cache(maxsize=2)
 def _times(listed: Path, stamp: str) -> Mapping[str, int]:
-    """Return the times in a list of sessions, read once while it stays as it is."""
     try:
         rows = msgspec.json.decode(foreign.text(listed, MOST_LIST_BYTES) or "[]", type=list[Json])
     except (*REFUSED, OSError, SourceError):

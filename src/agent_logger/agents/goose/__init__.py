@@ -4,6 +4,8 @@ import re
 
 from agent_logger.agents.base import Agent, AgentLocation, ImportSupport, ProxySetup, RunSupport, WireIdentity
 
+SESSION_ID = re.compile(r"\d{8}_\d{1,6}")  # the day, and a number
+
 AGENT = Agent(
     name="goose",
     location=AgentLocation(
@@ -18,7 +20,8 @@ AGENT = Agent(
     files=f"{__name__}.files",
     reader=f"{__name__}.session",
     grows_by_lines=False,
-    sub_agent_ids=re.compile(r"\d{8}_\d{1,6}"),
+    sub_agent_ids=SESSION_ID,
+    repeating_ids=SESSION_ID,
     wire=WireIdentity(
         # Goose sends no user agent. Titles and sub-agents have system prompts of their own.
         system_prompt="You are a general-purpose AI agent called goose",

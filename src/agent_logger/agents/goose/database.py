@@ -79,7 +79,8 @@ def _stamp(tree: list[Row], counts: dict[str, list[Row]]) -> SessionStamp:
     times = [_seconds(row.get("updated_at")) for row in tree] + [_seconds(count["written"]) for count in own]
     marks = [f"{row['id']}:{row.get('updated_at')}:{row.get('name')}" for row in tree]
     marks += [f"{count['last']}:{count['count']}:{count['size']}" for count in own]
-    return SessionStamp(tree[0]["id"], max(times), sum(count["size"] or 0 for count in own), ";".join(marks))
+    stamp = ";".join([str(tree[0].get("created_at")), *marks])
+    return SessionStamp(tree[0]["id"], max(times), sum(count["size"] or 0 for count in own), stamp)
 
 
 def _seconds(time: Any) -> float:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from agent_logger.agents.registry import identity_of
 from agent_logger.archive.imported import imports_path
 from agent_logger.catalog.discovery.agent_files import agent_sessions
 from agent_logger.catalog.discovery.own_logs import (
@@ -43,7 +44,7 @@ def _own_sources(home: Path, remembered: StampCache) -> Iterator[Source]:
     yield from hooked_sessions(home, remembered)
     of_agents = list(agent_sessions(remembered))
     whole = [source for source in of_agents if not source.prompts_only]
-    present = [(source.agent, source.name) for source in whole if not source.main_missing]
+    present = [(source.agent, identity_of(source)) for source in whole if not source.main_missing]
     archived = list(_archived_sources(home, present, remembered))
     yield from whole
     yield from archived
@@ -63,8 +64,8 @@ def _imported_sources(home: Path, cache: StampCache) -> Iterator[Source]:
 
 
 def _archived_sources(home: Path, present: Iterable[tuple[str | None, str]], cache: StampCache) -> Iterator[Source]:
-    """Find what we have kept of agents and they no longer have, each once. `present`: agents and names of what they
-    have."""
+    """Find what we have kept of agents and they no longer have, each once. `present`: agents and identities of what
+    they have."""
     if not os.path.isdir(home / "archive"):
         return
     from agent_logger.archive.layout import folders
@@ -75,6 +76,6 @@ def _archived_sources(home: Path, present: Iterable[tuple[str | None, str]], cac
         present |= cache.passed_over
         names = {name for agent, name in present if agent == folder.agent}
         for session in archived_in(folder, cache, names):
-            if (folder.agent, session.id) not in present:
-                present.add((folder.agent, session.id))
+            if (folder.agent, identity_of(session.source)) not in present:
+                present.add((folder.agent, identity_of(session.source)))
                 yield session.source

@@ -7,7 +7,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from agent_logger.agents.base import ROWS_SUFFIX, Agent
-from agent_logger.agents.registry import readable_agent
+from agent_logger.agents.registry import readable_agent, repeats
 from agent_logger.agents.single_file import id_in
 from agent_logger.archive.imported import AGENTS, FILES, LOGS, ImportedUnit, head_of, units
 from agent_logger.catalog.discovery.own_logs import hooked_sessions, logs_in
@@ -23,7 +23,7 @@ def imported_sources(home: Path, cache: StampCache) -> Iterator[Source]:
     best: dict[Witness, Source] = {}
     for unit in units(home):
         for source in _sources_in(unit, cache.without_looks()):
-            witness = (source.agent, source.name, "")
+            witness = (source.agent, source.name, unit.name if repeats(source.agent, source.name) else "")
             if source.is_of_hooks:
                 witness = (source.agent, source.name, Path(source.path).parent.name)
             elif source.is_of_no_session:  # every home has one of that name

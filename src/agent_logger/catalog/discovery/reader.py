@@ -18,12 +18,12 @@ from agent_logger.agents.claude_code.transcript.responses import (
 from agent_logger.agents.claude_code.transcript.session import session_of as claude_session_of
 from agent_logger.agents.claude_code.transcript.subagents import agent_of
 from agent_logger.agents.deleted_sessions import session_in as session_typed_in
-from agent_logger.agents.registry import readable_agent
+from agent_logger.agents.registry import readable_agent, repeats
 from agent_logger.agents.source_files import SourceFiles
 from agent_logger.archive.imported import head_of
 from agent_logger.catalog.discovery.imported import in_its_bundle
-from agent_logger.catalog.discovery.sub_agents import below_its_starter
-from agent_logger.catalog.discovery.unidentified import own_name
+from agent_logger.catalog.discovery.sub_agents import below_its_starter, possible_starters
+from agent_logger.catalog.discovery.unidentified import own_name, possible_agents
 from agent_logger.catalog.ledger.rows import bits_of
 from agent_logger.catalog.ledger.session_responses import responses_of_session, totals_of_session
 from agent_logger.catalog.ledger.stored_responses import encode_responses
@@ -58,6 +58,9 @@ class ResponseBatch(NamedTuple):
     totals: Sequence[ReportedTotal] = ()
     summaries: Mapping[str, str] = {}  # summaries of other sessions, by the last line that they cover
     is_rest: bool = False  # whether it was read incrementally: then everything but the responses is new
+    # The agents in whose files the session of a log is looked up, because its calls do not tell it.
+    possible_agents: frozenset[str] = frozenset()
+    repeated_id: str | None = None  # its id, if other sessions may have the same
     # Details of the session as this witness has it, where all of it was read.
     details: SessionDetails | None = None
 
@@ -116,7 +119,8 @@ def read_batch(source: Source, before: ResponseBatch | None = None) -> ResponseB
         responses = [_storable_response(response) for response in responses]
         data = encode_responses(responses)
     totals = [_storable_total(total, name) for total in batch.totals]
-    return batch._replace(session=name, responses=responses, data=data, totals=totals)
+    repeated = None if source.is_of_no_session else storable(name) if repeats(source.agent, name) else None
+    return batch._replace(session=name, responses=responses, data=data, totals=totals, repeated_id=repeated)
 
 
 def _in_session(responses: list[ModelResponse], name: str) -> list[ModelResponse]:
@@ -179,6 +183,7 @@ def _batch_of_log(source: Source) -> ResponseBatch:
     session = read_session(path, alone=True)
     if source.imported:
         session = in_its_bundle(session, path)
+    candidates = (*possible_agents(session, path.stem), *possible_starters(session))
     name = own_name(session, path.stem, source.home) or session.id
     session = below_its_starter(msgspec.structs.replace(session, id=name), source.home)
     responses = list(responses_of_session(session))
@@ -193,6 +198,7 @@ def _batch_of_log(source: Source) -> ResponseBatch:
         bits_of(witnesses),
         responses,
         totals=totals,
+        possible_agents=frozenset(agent.name for agent in candidates),
         details=None if session.parent else details_of(session),
     )
 

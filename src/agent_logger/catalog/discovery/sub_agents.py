@@ -19,7 +19,7 @@ from agent_logger.model.session import AGENT_PREFIX, MAIN, Session, Turn
 def below_its_starter(session: Session, home: str = "") -> Session:
     """Return what was recorded of a sub-agent as a thread of the session that started it; any other session as it is.
     `home`: the key of the other home that it was recorded to."""
-    for agent in _possible_starters(session):
+    for agent in possible_starters(session):
         if root := _root_in_databases(agent, session.id, home):
             return as_thread(session, root)
     return session
@@ -27,10 +27,11 @@ def below_its_starter(session: Session, home: str = "") -> Session:
 
 def may_be_sub_agent(session: Session) -> bool:
     """Whether the session has the id of a sub-agent, of which only a database says who started it."""
-    return any(_possible_starters(session))
+    return any(possible_starters(session))
 
 
-def _possible_starters(session: Session) -> Iterator[Agent]:
+def possible_starters(session: Session) -> Iterator[Agent]:
+    """Yield the agents of which only a database says whether another session started the one with this id."""
     for agent in AGENTS:
         if agent.sub_agent_ids and agent.sub_agent_ids.fullmatch(session.id) and session.agent in (None, agent.name):
             yield agent

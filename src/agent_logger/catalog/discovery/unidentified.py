@@ -29,42 +29,44 @@ Utterance = tuple[tuple[str, ...], Usage | None]
 def own_name(session: Session, log: str, home: str = "") -> str | None:
     """Return the client's id of a session that has only its log's name; None if that is not known. `home`: the key of
     the other home that the log is in."""
-    if session.id != log or session.started is None:
+    if session.started is None:
         return None
     since = utc(session.started).timestamp() - NEAR_SECONDS
-    names = {name for agent in _possible_agents(session.agent) if (name := _name_in(session, agent, since, home))}
+    names = {name for agent in possible_agents(session, log) if (name := _name_in(session, agent, since, home))}
     return names.pop() if len(names) == 1 else None
 
 
-def _possible_agents(client: str | None) -> Iterator[Agent]:
-    """Yield the agent that made the calls; those that use the SDK, if the calls only name an SDK."""
-    if agent := readable_agent(client):
-        yield agent
-    elif client:
-        yield from (agent for agent in AGENTS if client in agent.wire.sdk_clients)
+def possible_agents(session: Session, log: str) -> Iterator[Agent]:
+    """Yield the agents in whose files the id of the session may be found: the agent that made the calls, or those that
+    use the SDK, if the calls only name an SDK. None if the session has an id."""
+    if session.id != log:
+        return
+    agent = readable_agent(session.agent)
+    for candidate in [agent] if agent else AGENTS:
+        if candidate.wire.match_files_by and (agent or session.agent in candidate.wire.sdk_clients):
+            yield candidate
 
 
 def _name_in(session: Session, agent: Agent, since: float, home: str) -> str | None:
-    """Return the id of the session in the files of an agent."""
-    match agent.wire.match_files_by:
-        case "response_ids":
-            return _name_by_ids(session, agent, since, home)
-        case "words":
-            return name_among(session, (other for _, other in _read_recent(agent, since, home, agent.session_of)))
-    return None
+    """Return the id of the session in the files of an agent. Where the files have ids of responses, a library may have
+    made them up."""
+    if agent.wire.match_files_by == "response_ids" and (name := _name_by_ids(session, agent, since, home)):
+        return name
+    return name_among(session, (other for _, other in _read_recent(agent, since, home, agent.session_of)))
 
 
 def name_among(session: Session, others: Iterable[Session]) -> str | None:
-    """Return the id of the session that says the same; of several, the one whose answers came at the same time."""
-    sessions = [other for other in others if is_told_by(session, other)]
-    apart = {
-        candidate.id: min(_apart(session, same) for same in sessions if same.id == candidate.id)
-        for candidate in sessions
-    }
-    return _least((seconds, name) for name, seconds in apart.items())
+    """Return the id of the session that says the same; of several, the one whose answers came at the same time, and the
+    shortest of those: a fork has a copy of it and more."""
+    ranks: dict[str, tuple[float, int]] = {}
+    for other in others:
+        if is_told_by(session, other):
+            rank = (_apart(session, other), len(other.turns))
+            ranks[other.id] = min(rank, ranks.get(other.id, rank))
+    return _least((rank, name) for name, rank in ranks.items())
 
 
-def _least(ranked: Iterable[tuple[float, str]]) -> str | None:
+def _least(ranked: Iterable[tuple[tuple[float, int], str]]) -> str | None:
     """Return the name with the lowest rank; None if two have it."""
     first, second = (*sorted(ranked)[:2], None, None)[:2]
     return first[1] if first and (second is None or first[0] < second[0]) else None
@@ -142,7 +144,7 @@ def _name_by_ids(session: Session, agent: Agent, since: float, home: str) -> str
         return {response.message_id for response in agent.responses_of(files) if response.message_id}
 
     return _least(
-        (len(response_ids), name)
+        ((float(len(ids - response_ids)), len(response_ids)), name)
         for name, response_ids in _read_recent(agent, since, home, ids_in)
         if ids & response_ids and len(ids - response_ids) <= (len(ids) > 1)
     )

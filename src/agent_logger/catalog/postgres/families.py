@@ -90,7 +90,8 @@ def _derive_locked(database: PostgresDatabase, names: set[str], read: Sequence[S
         names,
         {reading.source.key: BilledResponses(reading.batch.responses, reading.batch.totals) for reading in current},
     )
-    details = ((reading.batch.session, reading.batch.details) for reading in current)
+    alone = (reading.batch for reading in current if not reading.batch.repeated_id)
+    details = ((batch.session, batch.details) for batch in alone)
     store_lone_details(database, [(name, stored) for name, stored in details if stored and name in names])
     given = (json_list(names),)
     database.execute(

@@ -9,7 +9,7 @@ from typing import LiteralString, NamedTuple
 from psycopg import errors
 
 from agent_logger.catalog.postgres.connection import SCHEMA, PostgresDatabase
-from agent_logger.catalog.postgres.tables import QUARTERS, TABLES, TEXTS
+from agent_logger.catalog.postgres.tables import QUARTERS, SOURCES, TABLES, TEXTS
 from agent_logger.errors import StoreError
 
 LOCK = 0x61676C6F67  # the number of the advisory lock
@@ -20,7 +20,12 @@ class Migration(NamedTuple):
     sql: str
 
 
-STEPS = (Migration("1 tables", TABLES), Migration("2 search index", TEXTS), Migration("3 quarters", QUARTERS))
+STEPS = (
+    Migration("1 tables", TABLES),
+    Migration("2 search index", TEXTS),
+    Migration("3 quarters", QUARTERS),
+    Migration("4 sessions of logs, ids that repeat, machines of imports", SOURCES),
+)
 
 
 def migrate(database: PostgresDatabase, steps: "tuple[Migration, ...]" = STEPS) -> None:

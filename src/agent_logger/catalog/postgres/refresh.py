@@ -37,6 +37,7 @@ from agent_logger.home.homes import Homes, RemovedSessions
 from agent_logger.model.prices import price_date
 
 SCAN_LOCK = 0x61676C6F68  # the number of the advisory lock of whoever looks at all files
+SAME_IDS_LOCK = 0x61676C6F69  # the number of that of whoever stores sources with ids that repeat
 AT_ONCE = 128  # sources that are read and stored together
 MOST_BYTES = 64 << 20  # of these sources
 LONGEST_NAME = 2500  # bytes of a path or an id; an index of PostgreSQL takes hardly more
@@ -79,11 +80,14 @@ def _look(database: PostgresDatabase, homes: Homes) -> SourceScan:
 def _store_scan(database: PostgresDatabase, scan: SourceScan, gone: Iterable[str]) -> None:
     if gone := sorted(gone):
         mark_due(database, _sessions_of(database, gone))
-        forget_sources(database, gone)
+        mark_due(database, forget_sources(database, gone))
     rows = ((storable(path), *values) for path, values in sorted(scan.cache.new.items()))
     database.executemany(replace_rows("stamp_cache", ("path", "stamp", "value")), list(rows))
     for source in scan.sealed:
         database.execute(STORE_SEALED, (source.stamp, source.size, storable(source.key)))
+    # So that whoever takes the work sees that they must be read.
+    looked_up = (json_list(source.key for source in scan.lookups),)
+    database.execute("UPDATE sources SET stamp = '' WHERE key IN (SELECT value FROM json_each(?))", looked_up)
     _add_work(database, scan.changed)
     if stored_price_date(database) != price_date():
         database.execute("UPDATE session_work SET is_due = true WHERE NOT is_due")
@@ -128,7 +132,9 @@ def _store_some(database: PostgresDatabase, removed: RemovedSessions) -> list[So
     ]
     mark_due(database, {*(reading.batch.session for reading in read), *(states[key].session for key in states)})
     billed = {reading.source.key: BilledResponses(reading.batch.responses, reading.batch.totals) for reading in read}
-    store_sources(database, read, billed)
+    if any(reading.batch.repeated_id for reading in read):  # nobody else tells the same ids apart meanwhile
+        database.connection.execute("SELECT pg_advisory_xact_lock(%s)", (SAME_IDS_LOCK,))
+    mark_due(database, store_sources(database, read, billed))
     database.execute(
         "DELETE FROM source_work WHERE key IN (SELECT value FROM json_each(?))",
         (json_list(source.key for source in sources),),

@@ -261,3 +261,14 @@ CREATE INDEX ledger_quarters_place ON ledger_quarters (place);
 CREATE INDEX ledger_quarters_at ON ledger_quarters (at);
 CREATE INDEX ledger_unpriced ON ledger (at) WHERE unpriced_reason IS NOT NULL;
 """
+
+# All sources are read again for what is new.
+SOURCES = """
+ALTER TABLE sources ADD repeated_id TEXT COLLATE "C", ADD possible_agents TEXT COLLATE "C",
+    ADD machine TEXT COLLATE "C" NOT NULL DEFAULT '';
+CREATE INDEX sources_repeated_id ON sources (repeated_id) WHERE repeated_id IS NOT NULL;
+CREATE INDEX sources_to_look_up ON sources (key) WHERE possible_agents IS NOT NULL;
+CREATE INDEX sources_machine ON sources (machine, session);
+UPDATE sources SET stamp = '';
+DELETE FROM folder_hashes;
+"""

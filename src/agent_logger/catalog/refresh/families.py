@@ -9,10 +9,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
+from pathlib import Path
 
 import msgspec
 
 from agent_logger.agents.claude_code.transcript.beginning import Beginning
+from agent_logger.archive.imported import machine_of
 from agent_logger.catalog.database import Database, json_list, replace_rows, upsert
 from agent_logger.catalog.discovery.reader import NO_SESSION, ResponseBatch
 from agent_logger.catalog.ledger.ledger import Ledger, shared_key
@@ -25,11 +27,13 @@ from agent_logger.catalog.ledger.stored_responses import (
 )
 from agent_logger.catalog.refresh.changes import REMOVED
 from agent_logger.catalog.refresh.descent import Descent, ResponseOrigins, families_of
+from agent_logger.catalog.refresh.same_ids import tell_apart
 from agent_logger.catalog.refresh.session_rows import SESSION_CHANGES, count_inherited, session_columns
 from agent_logger.catalog.refresh.session_sources import BilledResponses, BilledSource, SessionSources
 from agent_logger.catalog.session_details import micros_or_none
 from agent_logger.files.sources import Source
 from agent_logger.files.stored_text import hashed, storable
+from agent_logger.home.homes import FROM_IMPORT
 from agent_logger.model.not_itemised import in_flight_until
 from agent_logger.model.redaction.redactor import hidden
 
@@ -50,32 +54,36 @@ def update_families(database: Database, read: Sequence[SourceReading], gone: Seq
     of_changed = "FROM sources WHERE key IN (SELECT value FROM json_each(?))"
     dirty = {name for (name,) in database.execute(f"SELECT session {of_changed}", (changed,))}
     if gone:
-        forget_sources(database, gone)
+        dirty |= forget_sources(database, gone)
     fresh = {reading.source.key: BilledResponses(reading.batch.responses, reading.batch.totals) for reading in read}
-    store_sources(database, read, fresh)
+    dirty |= store_sources(database, read, fresh)
     dirty |= {reading.batch.session for reading in read}
     dirty |= _sessions_with_keys(database, {key for source in fresh.values() for key in source.keys})
     dirty |= _relatives(database, read)
     derive(database, with_families(database, dirty), fresh)
 
 
-def forget_sources(database: Database, keys: Iterable[str]) -> None:
+def forget_sources(database: Database, keys: Iterable[str]) -> set[str]:
+    """Forget sources. Returns sessions that have other sources for that."""
     given, of_keys = (json_list(keys),), "FROM sources WHERE key IN (SELECT value FROM json_each(?))"
     had = database.execute(f"SELECT DISTINCT source FROM summaries WHERE source IN (SELECT id {of_keys})", given)
     _reset_details(database, [source for (source,) in had.fetchall()])
     for table in ("response_keys", "source_responses", "summaries", "damage_counts"):
         database.execute(f"DELETE FROM {table} WHERE source IN (SELECT id {of_keys})", given)
+    repeated = database.execute(f"SELECT DISTINCT repeated_id {of_keys}", given).fetchall()
     database.execute(f"DELETE {of_keys}", given)
+    return tell_apart(database, (name for (name,) in repeated))
 
 
-def store_sources(database: Database, read: Sequence[SourceReading], billed: Mapping[str, BilledResponses]) -> None:
-    """Store what was read. `billed`: the same by key."""
+def store_sources(database: Database, read: Sequence[SourceReading], billed: Mapping[str, BilledResponses]) -> set[str]:
+    """Store what was read. `billed`: the same by key. Returns sessions that have other sources for that."""
     numbers = [(_store_source(database, reading), billed[reading.source.key].keys) for reading in read]
     for (source, _), reading in zip(numbers, read, strict=True):
         _store_summaries(database, source, reading.batch)
     # Sorted, as they are in the file.
     known_by = sorted((key, source) for source, keys in numbers for key in keys)
     database.executemany("INSERT INTO response_keys VALUES (?, ?) ON CONFLICT DO NOTHING", known_by)
+    return tell_apart(database, (reading.batch.repeated_id for reading in read))
 
 
 def derive_all(database: Database) -> None:
@@ -103,11 +111,14 @@ def _store_source(database: Database, reading: SourceReading) -> int:
         "path": storable(source.path),
         "agent": source.agent,
         "home": source.home,
+        "machine": _machine_of(source),
         "imported": source.imported,
         "name": storable(source.name),
         "other_paths": None if source.others is None else json_list(source.others),
         "session": storable(batch.session),
         "parent": batch.parent and storable(batch.parent),
+        "repeated_id": batch.repeated_id,
+        "possible_agents": json_list(sorted(batch.possible_agents)) if batch.possible_agents else None,
         "witnesses": batch.witnesses,
         "size": source.size,
         "modified": source.modified,
@@ -129,6 +140,13 @@ def _store_source(database: Database, reading: SourceReading) -> int:
         (number, position, batch.data or encode_responses(batch.responses), encode_totals(batch.totals)),
     )
     return number
+
+
+def _machine_of(source: Source) -> str:
+    """Return the key of the machine that a source is from."""
+    if source.imported is None:
+        return source.home
+    return FROM_IMPORT + storable(machine_of(Path(source.path)) or "")
 
 
 def _store_summaries(database: Database, source: int, batch: ResponseBatch) -> None:
@@ -288,17 +306,20 @@ def _sources(
 ) -> Iterable[tuple[str, BilledSource]]:
     rows = database.execute(
         f"""
-        SELECT session, home, key, agent, imported, {PARENT}, witnesses, size, modified, stamp, responses,
-            totals, first_write, responses_before_own_line
+        SELECT session, repeated_id, machine, key, agent, imported, {PARENT}, witnesses, size, modified, stamp,
+            responses, totals, first_write, responses_before_own_line
         FROM sources own JOIN source_responses ON source = own.id
         WHERE session IN (SELECT value FROM json_each(?)) AND read_error IS NOT ? ORDER BY key
         """,
         (json_list(names), REMOVED),
     )
-    for session, home, key, agent, imported, parent, witnesses, size, modified, stamp, data, totals, *times in rows:
+    for session, repeated_id, machine, key, *facts in rows:
+        agent, imported, parent, witnesses, size, modified, stamp, data, totals, *times = facts
         responses = fresh.get(key) or BilledResponses(decode_responses(data), decode_totals(totals))
-        if home:
-            responses = responses.in_home(home)
+        if repeated_id not in (None, session):
+            responses = responses.in_session(session)
+        if machine:
+            responses = responses.in_home(machine)
         beginning = beginning_of(None, *times)
         is_imported = imported is not None
         yield session, BilledSource(agent, is_imported, parent, witnesses, size, modified, stamp, responses, beginning)

@@ -40,7 +40,9 @@ def ingest(
     for batch in _batches(read):
         with transaction(database):
             update_families(database, batch)
-            details = ((reading.batch.session, reading.batch.details) for reading in batch)
+            details = (
+                (reading.batch.session, reading.batch.details) for reading in batch if not reading.batch.repeated_id
+            )
             store_lone_details(database, [(name, read) for name, read in details if read])
             count_change(database)
         portions += 1

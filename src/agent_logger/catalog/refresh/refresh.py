@@ -73,6 +73,12 @@ class SourceScan:
         }
         self.stored = state_by_key = source_states(database, self.cache.unchanged)
         changed = [source for key, source in there.items() if is_changed(source, state_by_key.get(key), self.removed)]
+        self.lookups: list[Source] = []  # unchanged logs that are read again
+        if any(source.agent for source in changed):
+            from agent_logger.catalog.refresh.lookups import logs_to_look_up  # the readers are not needed before
+
+            self.lookups = logs_to_look_up(database, changed)
+            changed += self.lookups
         self.changed = sorted(changed, key=lambda source: -source.modified)
         self.sealed = [
             source

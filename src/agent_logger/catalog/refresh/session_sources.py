@@ -19,6 +19,13 @@ class BilledResponses:
         self.responses, self.totals = responses, totals
         self.keys = [hashed(key) for response in responses if (key := shared_key(response))]
 
+    def in_session(self, session: str) -> "BilledResponses":
+        """Return the same as that of another session."""
+        return BilledResponses(
+            [replace(response, session=session) for response in self.responses],
+            [replace(total, session=session) for total in self.totals],
+        )
+
     def in_home(self, home: str) -> "BilledResponses":
         """Return the same as what another home has."""
         return BilledResponses(

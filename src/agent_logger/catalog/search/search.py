@@ -33,7 +33,7 @@ from agent_logger.catalog.search.texts import INPUT, NO_TURN, TEXT, THINKING, TO
 from agent_logger.catalog.source_queries import sources_of
 from agent_logger.catalog.summary import Hit
 from agent_logger.files.stored_text import storable
-from agent_logger.home.homes import Homes
+from agent_logger.home.homes import key_of
 from agent_logger.home.marks import Marks, marked_sessions
 
 MOST_ROUNDS = 10  # as long as other processes find more to read
@@ -184,12 +184,12 @@ class _Batch:
 
 
 class Searched(NamedTuple):
-    """What is searched: the catalog, its index, what people say of sessions, and the homes that have them."""
+    """What is searched: the catalog, its index, what people say of sessions, and the machines that have them."""
 
     catalog: Database
     texts: TextIndex
     marks: Mapping[str, Marks]
-    homes: Homes
+    machines: Mapping[str, str]  # names by their keys
 
 
 def search(searched: Searched, search_query: query.Query, limit: int) -> list[Hit]:
@@ -242,8 +242,8 @@ def _marks_within(searched: Searched, search_query: query.Query) -> Mapping[str,
 
 
 def _sessions_of_machine(searched: Searched, machine: str) -> Iterator[str]:
-    home = searched.homes.key_of(machine)
-    rows = searched.catalog.execute("SELECT DISTINCT session FROM sources WHERE home IS ?", (home,))
+    key = key_of(machine, searched.machines)
+    rows = searched.catalog.execute("SELECT DISTINCT session FROM sources WHERE machine IS ?", (key,))
     return (name for (name,) in rows)
 
 

@@ -18,7 +18,7 @@ class Schema(NamedTuple):
 
 
 CATALOG = Schema(
-    18,
+    19,
     """
 CREATE TABLE properties (         -- of the catalog itself
     name TEXT PRIMARY KEY,        -- catalog_id: a new one for every catalog; change_count: grows with every change;
@@ -48,10 +48,15 @@ CREATE TABLE sources (            -- a session as one witness has it: a log, a t
     imported TEXT,                -- the import that it belongs to; none: it is of this machine. What is imported does
                                   -- not count where this machine has the session
     home TEXT NOT NULL,           -- path of the other home that it is in; empty: the own one's, or an agent's
+    machine TEXT NOT NULL,        -- its machine: as home; of what was imported, "imported:" and the machine's name
     name TEXT NOT NULL,           -- of the log, or the client's id
     other_paths TEXT,             -- JSON: paths of its sub-agents' files; none: its reader looks for them
     session TEXT NOT NULL,        -- sessions.id
     parent TEXT,                  -- the session or the log that it says it was forked from
+    repeated_id TEXT,             -- the id that its agent gave the session, if other sessions may have the same; then
+                                  -- session may be another
+    possible_agents TEXT,         -- of a log of ours: JSON, the agents in whose files its session is looked up, because
+                                  -- its calls do not tell it; none: they do
     witnesses INTEGER NOT NULL,   -- bits: wire 1, transcript 2, sdk 4, run 8, hook 16
     size INTEGER NOT NULL,        -- bytes of all its files
     modified REAL NOT NULL,       -- seconds since 1970
@@ -70,6 +75,8 @@ CREATE INDEX sources_session ON sources (session);
 CREATE INDEX sources_name ON sources (name);
 CREATE INDEX sources_folder ON sources (folder);
 CREATE INDEX sources_parent ON sources (parent) WHERE parent IS NOT NULL;
+CREATE INDEX sources_repeated_id ON sources (repeated_id) WHERE repeated_id IS NOT NULL;
+CREATE INDEX sources_to_look_up ON sources (key) WHERE possible_agents IS NOT NULL;
 CREATE INDEX sources_in_flight ON sources (in_flight_until) WHERE in_flight_until IS NOT NULL;
 -- logs that a program may have open; those of the proxy (witness bit 1) are live only while they grow
 CREATE INDEX sources_open_logs ON sources (session)
@@ -172,7 +179,7 @@ CREATE TABLE ledger_places (      -- session, project, agent, thread and home of
     project TEXT,
     agent TEXT NOT NULL,
     thread TEXT NOT NULL,
-    home TEXT NOT NULL,           -- as in sources
+    home TEXT NOT NULL,           -- as machine in sources
     UNIQUE (session, project, agent, thread, home)
 );
 
