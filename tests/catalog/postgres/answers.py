@@ -124,5 +124,18 @@ def assert_equal(one: Catalog, other: Catalog, conditions: Iterable[Filter] = FE
     conditions = list(conditions)
     expected, given = answers(one, conditions), answers(other, conditions)
     for asked, answer in expected.items():
-        assert given.get(asked) == answer, f"{asked}\n{given.get(asked)}\n{answer}"
+        same = given.get(asked) == answer
+        assert same, "\n".join([asked, *difference(given.get(asked), answer)])
     assert given.keys() == expected.keys()
+
+
+def difference(given: Any, expected: Any, place: str = "") -> Iterator[str]:
+    """Yield the places in which two comparable values differ: pytest would print both, and they are long."""
+    if isinstance(given, list | tuple) and isinstance(expected, list | tuple) and len(given) == len(expected):
+        for number, (one, other) in enumerate(zip(given, expected, strict=True)):
+            yield from difference(one, other, f"{place}[{number}]")
+    elif isinstance(given, dict) and isinstance(expected, dict):
+        for key in sorted({*given, *expected}, key=repr):
+            yield from difference(given.get(key), expected.get(key), f"{place}[{key!r}]")
+    elif given != expected:
+        yield f"{place}: {given!r:.300} is not {expected!r:.300}"
