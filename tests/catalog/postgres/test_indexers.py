@@ -7,13 +7,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import psycopg
 import pytest
 
 from agent_logger import Catalog
+from agent_logger.catalog.postgres.connection import PostgresDatabase
+from agent_logger.catalog.postgres.migrations import migrate
+from agent_logger.catalog.postgres.refresh import _look
+from agent_logger.home.homes import Homes
 from tests.catalog.catalogs import ID, assistant, claude_file, tool, user
 from tests.catalog.postgres.answers import assert_equal, indexed, read_only
 
@@ -101,3 +105,14 @@ def test_killed_indexers_leave_nothing_half_done(home: Path, postgres_url: str) 
 @pytest.mark.timeout(900)
 def test_indexers_are_killed_for_five_minutes(home: Path, postgres_url: str) -> None:
     follow_and_kill(home, postgres_url, 300)
+
+
+def test_work_of_a_killed_indexer_on_a_file_that_is_gone_is_dropped(home: Path, postgres_url: str) -> None:
+    path = claude_file(home.parent, ID.format(1), [user(1, "a", ID.format(1)), assistant(2, "b", ID.format(1))])
+    with closing(PostgresDatabase(postgres_url)) as database:
+        migrate(database)
+        _look(database, Homes(home))  # and then it is killed
+    path.unlink()
+    with indexed(home, postgres_url) as catalog:
+        assert catalog.refresh().sources == 0
+        assert catalog.sources(ID.format(1)) == []

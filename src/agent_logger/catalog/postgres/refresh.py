@@ -116,6 +116,15 @@ def _add_work(database: PostgresDatabase, changed: Iterable[Source]) -> None:
             """
         )
         cursor.execute("INSERT INTO source_work SELECT * FROM changed_sources ORDER BY key ON CONFLICT DO NOTHING")
+        # What is left of a killed process and need not be read any more: its file is gone, or was read since.
+        cursor.execute(
+            """
+            DELETE FROM source_work WHERE key IN (
+                SELECT key FROM source_work WHERE key NOT IN (SELECT key FROM changed_sources)
+                FOR UPDATE SKIP LOCKED
+            )
+            """
+        )
 
 
 @databases_kept_open()
