@@ -14,7 +14,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -48,8 +48,9 @@ def find_postgresql() -> Path | None:
 
 
 class PostgresServer:
-    def __init__(self, programs: Path, folder: Path) -> None:
+    def __init__(self, programs: Path, folder: Path, settings: Mapping[str, str]) -> None:
         self._programs, self._folder = programs, folder
+        self._settings = {**SETTINGS, **settings}
         self._numbers = itertools.count()
         self._process: subprocess.Popen[bytes] | None = None
         self._initialize()
@@ -76,7 +77,7 @@ class PostgresServer:
             return cursor.fetchall() if cursor.description else []
 
     def start(self) -> None:
-        settings = [f"--{name}={value}" for name, value in SETTINGS.items()]
+        settings = [f"--{name}={value}" for name, value in self._settings.items()]
         command = [self._program("postgres"), "-D", str(self._data), f"-k{self._folder}", *settings]
         with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, **_as_user())
@@ -125,14 +126,14 @@ class PostgresServer:
 
 
 @contextmanager
-def running_server() -> Iterator[PostgresServer]:
+def running_server(settings: Mapping[str, str] = {}) -> Iterator[PostgresServer]:
     programs = find_postgresql()
     assert programs, 'mark the test with pytest.mark.needs("postgresql")'
     folder = Path(tempfile.mkdtemp(prefix="postgres-", dir=_parent()))
     try:
         if os.geteuid() == 0:
             shutil.chown(folder, UNPRIVILEGED)
-        server = PostgresServer(programs, folder)
+        server = PostgresServer(programs, folder, settings)
         try:
             server.start()
             server.execute(f"CREATE ROLE {USER} LOGIN")

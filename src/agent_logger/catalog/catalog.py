@@ -528,13 +528,17 @@ class Catalog:
         from agent_logger.catalog.search.search import search
 
         limit = min(limit, MOST_ASKED)
-        self.index(seconds=INDEX_SECONDS)
+        self._add_to_index()
         before = self._databases.texts
         hits = self._search(words, since, until, partial(search, limit=limit))
         if self._databases.texts is before:
             return hits
-        self.index(seconds=INDEX_SECONDS)  # it was damaged or deleted, and started again
+        self._add_to_index()  # it was damaged or deleted, and started again
         return self._search(words, since, until, partial(search, limit=limit))
+
+    def _add_to_index(self) -> None:
+        if self._databases.is_written:
+            self.index(seconds=INDEX_SECONDS)
 
     def count_hits(self, words: str, *, since: date | None = None, until: date | None = None) -> int:
         """Return how many hits there are in the index as it is, up to 10,000."""

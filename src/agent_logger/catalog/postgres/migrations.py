@@ -9,7 +9,7 @@ from typing import LiteralString, NamedTuple
 from psycopg import errors
 
 from agent_logger.catalog.postgres.connection import SCHEMA, PostgresDatabase
-from agent_logger.catalog.postgres.tables import QUARTERS, SOURCES, TABLES, TEXTS
+from agent_logger.catalog.postgres.tables import ENDS, QUARTERS, SOURCES, TABLES, TEXTS
 from agent_logger.errors import StoreError
 
 LOCK = 0x61676C6F67  # the number of the advisory lock
@@ -25,6 +25,7 @@ STEPS = (
     Migration("2 search index", TEXTS),
     Migration("3 quarters", QUARTERS),
     Migration("4 sessions of logs, ids that repeat, machines of imports", SOURCES),
+    Migration("5 ends of sessions", ENDS),
 )
 
 

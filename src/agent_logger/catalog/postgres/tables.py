@@ -272,3 +272,16 @@ CREATE INDEX sources_machine ON sources (machine, session);
 UPDATE sources SET stamp = '';
 DELETE FROM folder_hashes;
 """
+
+# When a session ended, as a filter by time has it (`queries.ENDED`): all sessions would be read otherwise.
+ENDS = """
+CREATE INDEX sessions_ended ON sessions ((
+    coalesce(
+        later(
+            coalesce(ended, last_response),
+            coalesce(CASE WHEN details_stamp IS DISTINCT FROM stamp THEN last_response END, ended)
+        ),
+        coalesce(started, first_response)
+    )
+));
+"""

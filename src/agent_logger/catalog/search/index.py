@@ -45,7 +45,7 @@ class SqliteTextIndex:
     def store_complete_state(self, state: str) -> None:
         store_complete_state(self.database, state)
 
-    def claim(self, _session: str, _stamp: str, /) -> bool:
+    def claim(self, _session: str, /) -> bool:
         return True  # one process at a time fills the index (`index_lock.py`)
 
     def index(self, entries: Sequence[IndexedSession], gone: Iterable[str] = ()) -> None:

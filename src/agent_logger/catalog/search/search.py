@@ -99,7 +99,7 @@ def _index_outdated(catalog: Database, texts: TextIndex, progress: Progress | No
     total, done = sum(source.size for source in left), 0
     batch = _Batch(catalog, texts)
     for number, source in enumerate(left, 1):
-        if texts.claim(source.id, source.stamp):
+        if texts.claim(source.id):
             batch.add(source)
         done += source.size
         late = time.monotonic() > until
@@ -221,7 +221,7 @@ def _sessions_within(searched: Searched, search_query: query.Query) -> str | Non
     names: set[str] | None = None
     if search_query.project is not None or search_query.agent is not None:
         rows = searched.catalog.execute(
-            f"SELECT id FROM sessions WHERE instr(folded({PROJECT}), ?) AND ? IN ('', folded(agent))",
+            f"SELECT id FROM sessions WHERE instr(folded({PROJECT}), ?) > 0 AND ? IN ('', folded(agent))",
             (storable(search_query.project or "").lower(), storable(search_query.agent or "").lower()),
         )
         names = {name for (name,) in rows}

@@ -60,9 +60,9 @@ class TextIndex(Protocol):
 
     def store_complete_state(self, state: str) -> None: ...
 
-    def claim(self, session: str, stamp: str, /) -> bool:
-        """Return whether this process is to index the session: no other one does so now, or has done so since. The
-        claim ends with `index`, or with the connection."""
+    def claim(self, session: str, /) -> bool:
+        """Return whether this process is to index the session: no other one is doing so, or has just done so. The claim
+        ends with `index`, or with the process."""
 
     def index(self, entries: Sequence[IndexedSession], gone: Iterable[str] = ()) -> None:
         """Index these sessions, and forget those that are gone; all at once, or nothing of it."""
