@@ -133,8 +133,8 @@ def run(home: Path, minutes: float, figures: Figures) -> None:
         pids = pids_of(own) | {"page": page.process.pid}
         until = time.monotonic() + minutes * 60
         agents = [Agent(number, port, f"/anthropic/{HOST}:{upstream.port}", until) for number in range(AGENTS)]
-        late: list[str] = []
-        watcher = threading.Thread(target=look, args=(page, until, late))
+        late_views: list[str] = []
+        watcher = threading.Thread(target=look, args=(page, until, late_views))
         for thread in (*agents, watcher):
             thread.start()
         samples = sample(pids, until)
@@ -154,7 +154,7 @@ def run(home: Path, minutes: float, figures: Figures) -> None:
         figures.add(f"memory of the {name}, last quarter of the second", late / early, "x", at_most=1.15)
     sent = sum(agent.sent_bytes for agent in agents)
     print(f"{calls:,} calls of {sent / calls / 1000:.0f} KB, all in the log {drained:.1f} s after the last one")
-    print(f"views that the page did not answer in time: {', '.join(late) or 'none'}")
+    print(f"views that the page did not answer in time: {', '.join(late_views) or 'none'}")
     figures.add("calls that failed", sum(agent.failed for agent in agents), f"of {calls:,}", at_most=0)
     figures.add("calls that are not in the log", lost, f"of {calls:,}", at_most=0)
     plain = size(logs, "*.jsonl")
