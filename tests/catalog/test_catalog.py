@@ -67,7 +67,7 @@ def test_totals_are_correct_cold_and_warm_for_every_grouping(home: Path, catalog
             sums = asked.usage(by, zone=UTC)
             assert sum((it.usage for it in sums.values()), Usage()) == truth(sessions), by
             assert sum(it.cost.nano_usd or 0 for it in sums.values()) == asked.total().cost.nano_usd
-            if by == "machine":
+            if by in ("machine", "person"):
                 assert list(sums.values()) == list(totals(rows, by, UTC).values())
             elif by != "tool":
                 assert list(sums.items()) == list(totals(rows, by, UTC).items())

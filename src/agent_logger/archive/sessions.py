@@ -4,7 +4,7 @@ from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import NamedTuple, cast
 
-from agent_logger.agents.base import Agent, module
+from agent_logger.agents.base import ROWS_SUFFIX, Agent, module
 from agent_logger.agents.contracts import DatabaseFiles
 from agent_logger.agents.registry import agent_called, identity_of, readable_agent
 from agent_logger.agents.source_files import SourceFiles
@@ -80,6 +80,13 @@ def _in_databases(agent: Agent, folder: ArchiveFolder, cache: StampCache, skip: 
     one."""
     files = cast("DatabaseFiles", module(agent.files))
     for copy in copies(folder):
+        if copy.target.name.endswith(ROWS_SUFFIX):
+            name = copy.target.name.removesuffix(ROWS_SUFFIX)
+            stamp = f"{copy.size}:{copy.modified};"
+            if name not in skip:
+                source = Source(str(copy.target), agent.name, str(copy.target), name, copy.modified, copy.size, stamp)
+                yield Archived(folder, copy.target, source)
+            continue
         names: set[str] = set()
         for path in (copy.target, *generations(copy.target)):
             for source in files.sessions_in(agent, path, cache):

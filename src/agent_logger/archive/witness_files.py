@@ -35,6 +35,8 @@ class WitnessFile(NamedTuple):
     parts: Parts
     chunks: Callable[[], Iterable[bytes]]
     modified: int  # seconds since 1970
+    path: Path | None = None  # none: it is made of the rows of a database
+    root: Path | None = None  # the agent's folder that it is below
 
     @property
     def is_of_lines(self) -> bool:
@@ -48,9 +50,9 @@ def witness_files(source: Source) -> Iterator[WitnessFile]:
     if source.is_of_hooks:
         for file in files_with(path.parent, source.name):
             yield _file((HOOKS, path.parent.name, file.name), file)
-    elif source.agent is None:
+    elif source.is_log:
         yield from log_files(path.parent, source.name)
-    elif not source.prompts_only:
+    elif source.agent and not source.prompts_only:
         yield from _agent_files(source)
 
 
@@ -58,15 +60,20 @@ def witness_files(source: Source) -> Iterator[WitnessFile]:
 
 
 def log_files(folder: Path, name: str) -> Iterator[WitnessFile]:
-    to = (LOGS, _folder_name(folder))
     for log in dict.fromkeys([name, *(parent for parent, _ in lineage_of(folder, name))]):
-        for part in parts_of(folder, log):
-            yield _file((*to, part.path.name), part.path)
-        for live in (path for files in live_files_of(folder, log).values() for path in files):
-            yield _file((*to, live.name), live)
-        bodies = PartFile(folder, log).bodies
-        for beside_log in (bodies, folder / log):
-            yield from _tree(beside_log, (*to, beside_log.name))
+        yield from files_of_log(folder, log)
+
+
+def files_of_log(folder: Path, log: str) -> Iterator[WitnessFile]:
+    """Yield the files of one log, without those that it continues."""
+    to = (LOGS, _folder_name(folder))
+    for part in parts_of(folder, log):
+        yield _file((*to, part.path.name), part.path)
+    for live in (path for files in live_files_of(folder, log).values() for path in files):
+        yield _file((*to, live.name), live)
+    bodies = PartFile(folder, log).bodies
+    for beside_log in (bodies, folder / log):
+        yield from _tree(beside_log, (*to, beside_log.name))
 
 
 def _folder_name(folder: Path) -> str:
@@ -102,7 +109,7 @@ def _agent_files(source: Source) -> Iterator[WitnessFile]:
     for path in _paths(agent, source, root):
         parts = (*path.relative_to(root).parts[:-1], name) if path == main else path.relative_to(root).parts
         if all(map(is_portable, parts)):
-            yield _file((*to, *parts), path)
+            yield _file((*to, *parts), path)._replace(root=root)
 
 
 def is_portable(name: str) -> bool:
@@ -144,4 +151,4 @@ def _rows(agent: Agent, source: Source) -> WitnessFile:
 def _file(parts: Parts, path: Path) -> WitnessFile:
     there = foreign.existing(path)
     stat = stat_of(str(there)) if there else None
-    return WitnessFile(parts, partial(foreign.chunks, path), int(stat.st_mtime) if stat else 0)
+    return WitnessFile(parts, partial(foreign.chunks, path), int(stat.st_mtime) if stat else 0, path)

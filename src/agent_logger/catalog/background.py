@@ -22,7 +22,7 @@ def start(homes: Homes, seal_after_seconds: float | None) -> bool:
         if not free:
             return True
     seal_after = NEVER if seal_after_seconds is None else str(seal_after_seconds)
-    arguments = [seal_after, str(homes.own), *map(str, homes.folders.values())]
+    arguments = [seal_after, str(homes.own), str(homes.below or ""), *map(str, homes.folders.values())]
     command = platform.module_command("agent_logger.catalog.background", *arguments)
     nothing = subprocess.DEVNULL
     try:
@@ -45,5 +45,6 @@ def _main(homes: Homes, seal_after_seconds: float | None) -> None:
 
 
 if __name__ == "__main__":
-    after, own, *given = sys.argv[1:]
-    _main(homes_of(Path(own), given), None if after == NEVER else float(after))
+    after, own, below, *given = sys.argv[1:]
+    homes = Homes(Path(own), has_own=False, below=Path(below)) if below else homes_of(Path(own), given)
+    _main(homes, None if after == NEVER else float(after))

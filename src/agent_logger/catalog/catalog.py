@@ -4,6 +4,7 @@ Commands, the page, and programs that build on this use it. It is derived from t
 is answered from what was on the disk no more than a second before. Its database may be deleted at any time.
 """
 
+import copy
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,9 +23,17 @@ from agent_logger.catalog.queries import NEED_DETAILS, Order
 from agent_logger.catalog.refresh.changes import Progress, changes
 from agent_logger.catalog.refresh.refresh import RefreshReport
 from agent_logger.catalog.sqlite.recovery import SqliteEngine
-from agent_logger.catalog.summary import Filter, Hit, SessionChoices, SessionHeading, SessionSummary, Uncounted
+from agent_logger.catalog.summary import (
+    Filter,
+    Hit,
+    Ownership,
+    SessionChoices,
+    SessionHeading,
+    SessionSummary,
+    Uncounted,
+)
 from agent_logger.errors import StoreError
-from agent_logger.home.homes import FROM_IMPORT, OWN, Homes, homes_of, key_of
+from agent_logger.home.homes import FROM_IMPORT, OWN, Homes, homes_of, keys_of
 from agent_logger.home.marks import Marks, marked_sessions, read_marks, session_labelled
 
 # A query imports what it needs: most need little, and are made by commands that end at once.
@@ -49,7 +58,6 @@ MOST_CHOICES = 200  # of a pick list
 DETAILS_AT_ONCE = 8  # sessions
 MOST_LOOKS = 3
 MOST_ASKED = 1 << 31  # sessions or hits; SQLite has no infinite numbers
-NO_HOME = "no home"  # the key of none
 INDEX_SECONDS = 1.0  # time that a search spends on adding what is missing from the index
 
 T = TypeVar("T")
@@ -77,6 +85,7 @@ class Catalog:
         self._fresh_seconds = fresh_seconds
         self._unsealed_since = float("inf")  # the time that the last refresh reported
         self._refreshed = float("-inf") if fresh_seconds < float("inf") else 0.0
+        self._owner: Ownership | None = None
 
     @classmethod
     def open(cls, home: str | os.PathLike[str] | None = None, *, homes: Sequence[str | os.PathLike[str]] = ()) -> Self:
@@ -112,7 +121,7 @@ class Catalog:
     @property
     def machines(self) -> dict[str, str]:
         """The names of machines, by key: that of the home that each writes to, or one for what was imported from it."""
-        names = dict(self._home_machines)
+        names = dict(self._home_machines if self.homes.below is None else self.homes.machines)
         taken = {name.lower() for name in names.values()}
         for key in self._query(queries.import_machines):
             name = key.removeprefix(FROM_IMPORT) or "imported"
@@ -122,6 +131,13 @@ class Catalog:
     @cached_property
     def _home_machines(self) -> dict[str, str]:
         return self.homes.machines
+
+    def owned_by(self, owner: Ownership) -> Self:
+        """Return this catalog with one person's sessions alone: whatever is asked, the others do not exist. It is valid
+        for as long as this one is open."""
+        limited = copy.copy(self)
+        limited._owner = owner
+        return limited
 
     def __enter__(self) -> Self:
         return self
@@ -238,6 +254,23 @@ class Catalog:
         self._note_closed_logs(ids)
         return self._with_marks(self._summaries(ids))
 
+    def _summaries(self, ids: Sequence[str]) -> list[SessionSummary]:
+        machines, people = self.machines, self.homes.people
+        return self._query(lambda database: queries.summaries(database, ids, machines, people))
+
+    def shared_sessions(self, homes: Iterable[str]) -> list[str]:
+        """Return the sessions that are in these homes, named by their keys, and in others too."""
+        return self._query(lambda database: queries.shared_sessions(database, list(homes)))
+
+    def _visible(self, ids: Iterable[str]) -> list[str]:
+        """Return those of the sessions that are this catalog's, if it is limited."""
+        if self._owner is None:
+            return list(ids)
+        names = list(ids)
+        where = Filter(sessions=frozenset(names), owner=self._owner)
+        within = set(self._query(lambda database: queries.session_ids(database, where, "active", MOST_ASKED, 0)))
+        return [name for name in names if name in within]
+
     def count(self, where: Filter | None = None) -> int:
         """Return how many sessions there are."""
         conditions = self._conditions(where)
@@ -248,38 +281,38 @@ class Catalog:
         """Return the agents, projects and models of all sessions, the one last active first, at most so many of each;
         all labels, and all machines."""
         labels = tuple(sorted({label for marks in self.marks().values() for label in marks.labels}))
-        machines = tuple(self.machines.values())
-        return replace(self._query(lambda database: queries.choices(database, most)), labels=labels, machines=machines)
+        homes = self.homes.folders if self._owner is None else self._owner.homes
+        machines = tuple(name for home, name in self.machines.items() if home in homes)
+        people = tuple(sorted({name for home, name in self.homes.people.items() if name and home in homes}))
+        chosen = self._query(lambda database: queries.choices(database, most, self._owner))
+        return replace(chosen, labels=labels, machines=machines, people=people)
 
     def matching(self, text: str, *, limit: int) -> list[SessionSummary]:
         """Return sessions with all words of the text in the title, the project or the id, the one last active first.
         Reads no files: a title that was not read yet is not found."""
         words = text.split()
-        matching = self._query(lambda database: queries.matching_ids(database, words, limit))
-        return self._summaries(matching)
+        return self._summaries(self._query(lambda database: queries.matching_ids(database, words, limit, self._owner)))
 
     def summary(self, session_id: str) -> SessionSummary | None:
         """Return a session in short; None if there is no session of that id."""
+        if not self._visible([session_id]):
+            return None
         self.read_details([session_id])
         self._count_damaged_lines([session_id])
         self._note_closed_logs([session_id])
         return next(iter(self._with_marks(self._summaries([session_id]))), None)
-
-    def _summaries(self, ids: Sequence[str]) -> list[SessionSummary]:
-        machines = self.machines
-        return self._query(lambda database: queries.summaries(database, ids, machines))
 
     def resolve(self, given: str) -> list[str]:
         """Return the ids of the sessions that are meant: the one with that id, log name or path; the one that last got
         that label; all whose id or name begins so; for `last`, the one last active."""
         labelled = (session_labelled(folder, given) for folder in self._marked_homes)
         name = next(filter(None, labelled), given)
-        matching = self._query(lambda database: queries.resolve(database, name))
+        matching = self._visible(self._query(lambda database: queries.resolve(database, name)))
         return [session.id for session in self.sessions(limit=1)] if given == LAST and not matching else matching
 
     def headings(self, session_ids: Iterable[str]) -> dict[str, SessionHeading]:
         """Return what a person knows each session by."""
-        ids = list(session_ids)
+        ids = self._visible(session_ids)
         self.read_details(ids)
         return self._query(lambda database: queries.headings(database, ids))
 
@@ -287,8 +320,10 @@ class Catalog:
         """Return a unique beginning of each id, or of those of all sessions: eight characters, or as many as tell it
         from all others."""
         if session_ids is None:
-            return self._query(lambda database: queries.all_beginnings(database, SHORT_ID))
-        return self._query(lambda database: queries.beginnings(database, session_ids, SHORT_ID))
+            beginnings = self._query(lambda database: queries.all_beginnings(database, SHORT_ID))
+        else:
+            beginnings = self._query(lambda database: queries.beginnings(database, session_ids, SHORT_ID))
+        return {name: beginnings[name] for name in self._visible(beginnings)} if self._owner else beginnings
 
     def session(self, session_id: str) -> "Session | None":
         """Return a session from all its witnesses. It is named by the client's id, the name of a log, or a unique
@@ -306,7 +341,8 @@ class Catalog:
         from agent_logger.catalog.details import load_session
         from agent_logger.catalog.live.liveness import in_flight, mark_interrupted
 
-        session = self._query(lambda database: load_session(database, session_id))
+        is_visible = bool(self._visible([session_id]))
+        session = self._query(lambda database: load_session(database, session_id)) if is_visible else None
         if session is None:
             return None
         if files := self.damaged_files(session_id).get(session_id):
@@ -331,8 +367,9 @@ class Catalog:
     def damaged_files(self, *session_ids: str) -> dict[str, dict[Path, int]]:
         """Return how many damaged lines are in which file, for each of these sessions that has any; `verify` shows
         them."""
-        self._count_damaged_lines(session_ids)
-        return self._databases.run(lambda database: source_queries.damaged_files(database, session_ids))
+        names = self._visible(session_ids)
+        self._count_damaged_lines(names)
+        return self._databases.run(lambda database: source_queries.damaged_files(database, names))
 
     def _count_damaged_lines(self, session_ids: Sequence[str] | None) -> None:
         if not self._databases.is_written:
@@ -396,24 +433,27 @@ class Catalog:
 
     def sources(self, session_id: str) -> "list[Source]":
         """Return the session with exactly this id as each witness has it, not opened."""
-        return self._query(partial(source_queries.sources_of, session=session_id))
+        visible = self._visible([session_id])
+        return self._query(partial(source_queries.sources_of, session=session_id)) if visible else []
 
     def titles_beside(self, session_id: str) -> dict[str, str]:
         """Return titles in files beside those of the session, which may be its own, by the line that each ends at."""
-        return self._query(partial(source_queries.summaries_beside, session=session_id))
+        visible = self._visible([session_id])
+        return self._query(partial(source_queries.summaries_beside, session=session_id)) if visible else {}
 
     def forks(self, session_id: str) -> list[str]:
         """Return the sessions that were forked from this one, the one that began first at the beginning."""
         parents = self._query(queries.parents)
-        return [name for name, parent in parents.items() if parent == session_id]
+        return self._visible(name for name, parent in parents.items() if parent == session_id)
 
     def stamps(self) -> dict[str, tuple[str, int]]:
         """Return the stamp of each session, which changes with its files, and the size of these."""
-        return self._query(queries.stamps)
+        stamps = self._query(queries.stamps)
+        return {name: stamps[name] for name in self._visible(stamps)} if self._owner else stamps
 
     def logs(self, session_id: str) -> list[Path]:
         """Return our logs of the session, each by its first part; of several homes, with their copies."""
-        return [place.path for place in self.places(session_id) if place.agent is None and not place.is_of_hooks]
+        return [place.path for place in self.places(session_id) if place.is_log]
 
     def ledger(self, where: Filter | None = None, *, session: str | None = None) -> "Iterator[LedgerRow]":
         """Yield every response of a model once, in the order of time; those of one session only, if it is given."""
@@ -427,7 +467,9 @@ class Catalog:
         first."""
         from agent_logger.catalog.usage_queries import counted_elsewhere
 
-        return self._query(lambda database: list(counted_elsewhere(database, session)))
+        rows = self._query(lambda database: list(counted_elsewhere(database, session)))
+        visible = set(self._visible({session, *(row.session for row in rows)}))
+        return [row for row in rows if session in visible and row.session in visible]
 
     def uncounted(self, session: str, where: Filter | None = None) -> list[Uncounted]:
         """Return what a session contains that is in no sum, each with the reason. Only the times of the filter
@@ -444,9 +486,9 @@ class Catalog:
         self, by: "By" = "day", where: Filter | None = None, *, zone: tzinfo | None = None
     ) -> "dict[str | None, Total]":
         """Return totals by day (`2026-11-15`), ISO week (`2026-W46`) or month, in their order; by session, model,
-        project, agent, machine or tool, the most expensive first. What belongs to none is last, under `None`. Days are
-        those of `zone`, or of this machine. What several machines have counts for the one that had it first, or else
-        for that of the own home.
+        project, agent, machine, person or tool, the most expensive first. What belongs to none is last, under `None`.
+        Days are those of `zone`, or of this machine. What several machines have counts for the one that had it first,
+        or else for that of the own home; a person is one of a hub.
 
         By tool, the cost of a response is divided among the tools that it called.
         """
@@ -456,25 +498,30 @@ class Catalog:
             self.read_details()
         conditions = self._conditions(where)
         totals = self._query(lambda database: usage(database, by, conditions, zone))
-        return self._by_name(totals) if by == "machine" else totals
+        return self._by_name(totals, by)
 
-    def _by_name(self, totals: "dict[str | None, T]") -> "dict[str | None, T]":
-        """Return what is by the keys of machines by their names."""
-        machines = self.machines
-        return {machines.get(key or OWN, key): total for key, total in totals.items()}
+    def _by_name(self, totals: "dict[str | None, Total]", by: "By") -> "dict[str | None, Total]":
+        """Return what is by home by machine or person."""
+        from agent_logger.catalog.ledger.totals import in_order, sum_of
+
+        if by not in ("machine", "person"):
+            return totals
+        names = self.machines if by == "machine" else self.homes.people
+        groups: dict[str | None, list[Total]] = {}
+        for home, total in totals.items():
+            groups.setdefault(names.get(home or OWN, home), []).append(total)
+        return in_order({name: sum_of(group) for name, group in groups.items()}, by)
 
     def usage_over_time(
         self, step: "By", by: "By", where: Filter | None = None, *, zone: tzinfo | None = None
     ) -> "dict[str | None, dict[str | None, Total]]":
-        """Return totals by day, week or month (`step`), and within each by model, project, agent or machine, in no
-        order."""
+        """Return totals by day, week or month (`step`), and within each by model, project, agent, machine or
+        person, in no order."""
         from agent_logger.catalog.usage_queries import usage_over_time
 
         conditions = self._conditions(where)
         over_time = self._query(lambda database: usage_over_time(database, step, by, conditions, zone))
-        if by != "machine":
-            return over_time
-        return {moment: self._by_name(totals) for moment, totals in over_time.items()}
+        return {moment: self._by_name(totals, by) for moment, totals in over_time.items()}
 
     def total(self, where: Filter | None = None) -> "Total":
         """Return the tokens, the cost and the number of responses of all sessions, or of those that match."""
@@ -520,7 +567,7 @@ class Catalog:
         self, words: str, *, limit: int = 20, since: date | None = None, until: date | None = None
     ) -> Sequence[Hit]:
         """Search, the best hit first: words, `"phrases"`, `begin*`, `tool:Bash`, `file:login.py`, `is:error`,
-        `project:`, `agent:`, `machine:`, `label:`, `is:pinned`. `since` and `until` are as in a `Filter`.
+        `project:`, `agent:`, `machine:`, `person:`, `label:`, `is:pinned`. `since` and `until` are as in a `Filter`.
 
         What the index does not cover yet is not found: `coverage` says how much it does. Raises `ValueError` if a field
         such as `tool:` has no value.
@@ -553,8 +600,9 @@ class Catalog:
         query, marks, machines = read(words), self.marks(), self.machines
         query.since = queries.since(since) // 1000 if since else None
         query.until = queries.until(until) // 1000 if until else None
+        people = self.homes.people
         return self._databases.run_with_texts(
-            lambda database, texts: work(Searched(database, texts, marks, machines), query)
+            lambda database, texts: work(Searched(database, texts, marks, machines, people, self._owner), query)
         )
 
     # ------------------------------------------------------------ marks
@@ -567,7 +615,8 @@ class Catalog:
             marks = read_marks(folder, partial(self._current_ids, home=keys.get(folder, "")))
             for name, more in marks.items():
                 by_session[name] = by_session[name].joined(more) if name in by_session else more
-        return {name: marks for name, marks in by_session.items() if marks != Marks()}
+        visible = set(self._visible(by_session)) if self._owner else by_session.keys()
+        return {name: marks for name, marks in by_session.items() if marks != Marks() and name in visible}
 
     def _current_ids(self, names: Iterable[str], home: str = "") -> dict[str, str]:
         return self._query(lambda database: queries.current_ids(database, names, home))
@@ -609,12 +658,17 @@ class Catalog:
         ]
 
     def _conditions(self, where: Filter | None) -> Filter:
-        """Return the filter with the sessions that its label and pin mean."""
-        if where is not None and where.machine:
-            key = key_of(where.machine, self.machines)
-            where = replace(where, home=NO_HOME if key is None else key)
-        if where is None or not (where.label or where.pinned):
-            return where or Filter()
+        """Return the filter with the sessions that its label and pin mean, in the limits of this catalog."""
+        where = where or Filter()
+        if self._owner is not None:
+            where = replace(where, owner=self._owner)
+        if where.machine:
+            where = replace(where, homes=keys_of(where.machine, self.machines))
+        if where.person:
+            keys = keys_of(where.person, self.homes.people)
+            where = replace(where, homes=keys if where.homes is None else keys & where.homes)
+        if not (where.label or where.pinned):
+            return where
         marked = marked_sessions(self.marks(), label=where.label, pinned=where.pinned)
         return replace(where, sessions=frozenset(marked) if where.sessions is None else where.sessions & set(marked))
 

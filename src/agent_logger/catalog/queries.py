@@ -18,7 +18,7 @@ from agent_logger.catalog.database import Database, json_list
 from agent_logger.catalog.ledger.rows import BIT, WITNESS_SETS, micros_of, time_of
 from agent_logger.catalog.live.liveness import INTERRUPTED, SessionState, SourceState, is_live
 from agent_logger.catalog.source_queries import COUNTING, OPEN_LOG, SOURCE, source_of
-from agent_logger.catalog.summary import Filter, SessionChoices, SessionHeading, SessionSummary
+from agent_logger.catalog.summary import Filter, Ownership, SessionChoices, SessionHeading, SessionSummary
 from agent_logger.files.sources import Source
 from agent_logger.files.stored_text import storable
 from agent_logger.model.not_itemised import AT_WORK_SECONDS
@@ -38,6 +38,7 @@ ORDERS: Mapping[Order, str] = {
 }
 NEED_DETAILS = ("exchanges", "duration", "turns", "errors")  # orders
 NO_MACHINES: Mapping[str, str] = {}
+NO_PEOPLE: Mapping[str, str | None] = {}
 
 
 def since(at: date) -> int:
@@ -108,14 +109,26 @@ def _where(database: Database, where: Filter) -> tuple[str, list[object]]:
         ("witnesses & ? <> 0", where.witness and BIT.get(where.witness, 0)),
         (
             "id IN (SELECT session FROM sources WHERE machine IN (SELECT value FROM json_each(?)))",
-            None if where.home is None else json_list([where.home]),
+            None if where.homes is None else json_list(where.homes),
         ),
+        *owner_terms("sessions.id", where.owner),
     ]
     if where.sessions is not None:
         terms.append(("id IN (SELECT value FROM json_each(?))", json_list(where.sessions)))
     if where.live:
         terms.append(("id IN (SELECT value FROM json_each(?))", json_list(_live_sessions(database))))
     return where_clause(terms)
+
+
+def owner_terms(column: str, owner: Ownership | None) -> Iterator[tuple[str, object]]:
+    """Yield the terms that limit sessions, named by a column, to those of an owner."""
+    if owner is None:
+        return
+    homes, shared = "SELECT value FROM json_each(?, '$.homes')", "SELECT value FROM json_each(?, '$.shared')"
+    of_session = f"SELECT 1 FROM sources WHERE sources.session = {column} AND home"
+    value = msgspec.json.encode(owner).decode()
+    yield f"EXISTS ({of_session} IN ({homes}))", value
+    yield f"(NOT EXISTS ({of_session} NOT IN ({homes})) OR {column} IN ({shared}))", value
 
 
 def where_clause(terms: Iterable[tuple[str, object]]) -> tuple[str, list[object]]:
@@ -134,23 +147,36 @@ def session_ids(database: Database, conditions: Filter, order: Order, limit: int
     return [name for (name,) in database.execute(query, [*values, limit, offset])]
 
 
-def matching_ids(database: Database, words: Sequence[str], limit: int) -> list[str]:
+def shared_sessions(database: Database, homes: Sequence[str]) -> list[str]:
+    """Return the sessions that are in these homes, and in others too."""
+    own = "SELECT value FROM json_each(?)"
+    query = f"""
+        SELECT DISTINCT session FROM sources WHERE home IN ({own}) AND session IN (
+            SELECT session FROM sources WHERE home NOT IN ({own})
+        )
+    """
+    return [session for (session,) in database.execute(query, [json_list(homes)] * 2)]
+
+
+def matching_ids(database: Database, words: Sequence[str], limit: int, owner: Ownership | None = None) -> list[str]:
     """Return the sessions with all these words in the title, project or id, the one last active first."""
     text = f"folded(coalesce(title, '') || ' ' || coalesce({PROJECT}, '') || ' ' || id)"
-    where, values = where_clause((f"instr({text}, folded(?)) > 0", word) for word in words)
+    terms = ((f"instr({text}, folded(?)) > 0", word) for word in words)
+    where, values = where_clause([*terms, *owner_terms("sessions.id", owner)])
     query = f"SELECT id FROM sessions WHERE {where} ORDER BY last_active DESC, id LIMIT ?"
     return [name for (name,) in database.execute(query, [*values, limit])]
 
 
-def choices(database: Database, most: int) -> SessionChoices:
+def choices(database: Database, most: int, owner: Ownership | None = None) -> SessionChoices:
     """Return the values that sessions have, those of the session last active first."""
+    where, values = where_clause(owner_terms("sessions.id", owner))
 
     def names(column: str, tables: str = "sessions") -> tuple[str, ...]:
         query = f"""
-            SELECT {column} FROM {tables} WHERE {column} IS NOT NULL
+            SELECT {column} FROM {tables} WHERE {column} IS NOT NULL AND {where}
             GROUP BY 1 ORDER BY max(last_active) DESC, 1 LIMIT ?
         """
-        return tuple(name for (name,) in database.execute(query, (most,)))
+        return tuple(name for (name,) in database.execute(query, [*values, most]))
 
     return SessionChoices(
         agents=names("agent"), projects=names(PROJECT), models=names("value", "sessions, json_each(models)")
@@ -179,9 +205,13 @@ _SUMMARY = f"""
 
 
 def summaries(
-    database: Database, ids: Sequence[str], machines: Mapping[str, str] = NO_MACHINES
+    database: Database,
+    ids: Sequence[str],
+    machines: Mapping[str, str] = NO_MACHINES,
+    people: Mapping[str, str | None] = NO_PEOPLE,
 ) -> list[SessionSummary]:
-    """Return the summaries in this order; sessions that do not exist are left out. `machines`: names by their keys."""
+    """Return the summaries in this order; sessions that do not exist are left out. `machines` and `people`: names by
+    their keys."""
     given = (json_list(ids),)
     sources: dict[str, list[Source]] = {}
     states: dict[str, list[SourceState]] = {}
@@ -205,7 +235,7 @@ def summaries(
     columns = [column[0] for column in rows.description]
     summaries = {
         row["id"]: replace(
-            _summary(row, sources.get(row["id"], []), live, damaged.get(row["id"], 0)),
+            _summary(row, sources.get(row["id"], []), live, damaged.get(row["id"], 0), people),
             machines=tuple(machines[key] for key in sorted(names.get(row["id"], ()))),
         )
         for row in (dict(zip(columns, values, strict=True)) for values in rows)
@@ -287,8 +317,15 @@ def _live_sessions(database: Database) -> list[str]:
     return [summary.id for summary in summaries(database, live_candidates(database)) if summary.live]
 
 
-def _summary(row: Mapping[str, Any], sources: Sequence[Source], live: _Live, damaged: int) -> SessionSummary:
+def _summary(
+    row: Mapping[str, Any],
+    sources: Sequence[Source],
+    live: _Live,
+    damaged: int,
+    people: Mapping[str, str | None],
+) -> SessionSummary:
     name, nano = row["id"], row["nano_usd"]
+    homes = sorted({source.home for source in sources})
     in_flight, ending = bool(row["in_flight"]), row["ending"]
     imports = tuple(sorted({source.imported for source in sources if source.imported}))
     is_at_work = not imports and live.holds(name, row["ended"], in_flight=in_flight, over=bool(row["is_over"]))
@@ -318,6 +355,7 @@ def _summary(row: Mapping[str, Any], sources: Sequence[Source], live: _Live, dam
         unlisted_calls=bool(row["has_unlisted_calls"]),
         main_missing=_is_main_missing(sources),
         imported=imports,
+        people=tuple(dict.fromkeys(person for home in homes if (person := people.get(home)))),
     )
 
 

@@ -47,7 +47,7 @@ def own_files(home: Path, sources: Mapping[str, Sequence[Source]]) -> list[OwnFi
         for source in (source for source in own_sources if not source.imported):
             paths = copies.get(source.name, ()) if source.agent else (Path(source.path),)
             for path in paths:
-                log = None if source.agent or source.is_of_hooks else PartFile(path.parent, source.name)
+                log = PartFile(path.parent, source.name) if source.is_log else None
                 by_path[path] = OwnFiles(session, path, log, _removal(home, path))
     return [own for own in by_path.values() if own.removal.files]
 

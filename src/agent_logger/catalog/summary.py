@@ -49,6 +49,7 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
     note: str | None = None
     imported: tuple[str, ...] = ()  # names of the imports that it is in; none: this machine has it
     machines: tuple[str, ...] = ()  # whose homes have it, that of the own home first
+    people: tuple[str, ...] = ()  # whose machines these are, on a hub
 
     @property
     def wall_seconds(self) -> float | None:
@@ -80,6 +81,15 @@ class SessionChoices(msgspec.Struct, frozen=True, kw_only=True):
     models: tuple[str, ...]
     labels: tuple[str, ...] = ()
     machines: tuple[str, ...] = ()
+    people: tuple[str, ...] = ()
+
+
+class Ownership(msgspec.Struct, frozen=True, kw_only=True):
+    """A person's sessions: those in homes of theirs alone, and of those that homes of others have too, the ones
+    that the person had first."""
+
+    homes: frozenset[str]  # keys
+    shared: frozenset[str] = frozenset()  # ids
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,8 +107,10 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     label: str | None = None  # the whole label, in any case
     pinned: bool = False
     machine: str | None = None  # the whole name, in any case
+    person: str | None = None  # the whole name, in any case
     sessions: frozenset[str] | None = None  # only these
-    home: str | None = None  # the key of a home; a catalog sets it to that of the machine
+    homes: frozenset[str] | None = None  # keys of homes; a catalog sets them to those of the machine and the person
+    owner: Ownership | None = None
 
 
 UncountedReason = Literal[

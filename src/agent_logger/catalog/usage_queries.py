@@ -28,7 +28,7 @@ from agent_logger.catalog.ledger.totals import (
     time_key,
     totals,
 )
-from agent_logger.catalog.queries import moment, since, until, where_clause, whole_or_part
+from agent_logger.catalog.queries import moment, owner_terms, since, until, where_clause, whole_or_part
 from agent_logger.catalog.source_queries import COUNTING
 from agent_logger.catalog.summary import Filter
 from agent_logger.model.responses import ModelResponse
@@ -51,8 +51,9 @@ def _where(where: Filter, session: str | None) -> tuple[str, list[object]]:
         ("at >= ?", where.since and since(where.since)),
         ("at < ?", where.until and until(where.until)),
         ("witnesses & ? <> 0", where.witness and BIT.get(where.witness, 0)),
-        ("home IN (SELECT value FROM json_each(?))", None if where.home is None else json_list([where.home])),
+        ("home IN (SELECT value FROM json_each(?))", None if where.homes is None else json_list(where.homes)),
         ("session IN (SELECT value FROM json_each(?))", None if where.sessions is None else json_list(where.sessions)),
+        *owner_terms("ledger_places.session", where.owner),
     ]
     return where_clause(terms)
 
@@ -147,6 +148,7 @@ _KEYS: Mapping[By, str] = {
         WHERE response_tools.session = ledger_places.session AND message_key = hashed(message_id)
     )""",
     "machine": "home",
+    "person": "home",
 }
 
 

@@ -19,13 +19,10 @@ from agent_logger.exports.base import ExportContext, ExportedSession, ExportPiec
 from agent_logger.files.sources import Source
 from agent_logger.home.layout import safe_name
 from agent_logger.home.machine import host_name
-from agent_logger.model.redaction.redactor import hidden, hidden_bytes
-from agent_logger.protocols.lines import lines_in
+from agent_logger.model.redaction.redactor import hidden
 from agent_logger.protocols.tar import header, padding
-from agent_logger.views.hide import hidden_line
+from agent_logger.views.hidden_files import redacted_chunks, whole_lines
 
-BLOCK_BYTES = 4 << 20  # of a text that is no lines of JSON, searched at once
-PRIVATE_KEY_BYTES = 1 << 16  # that a key of several lines may have
 IN_MEMORY_BYTES = 1 << 20
 PIECE_BYTES = 1 << 20
 MOST_TITLES = 20
@@ -40,7 +37,7 @@ def pieces(session: ExportedSession, context: ExportContext) -> Iterator[ExportP
         raise SourceError(f"no file of session {session.id} is left: a bundle has files")
     name = hidden(session.id)
     unit = safe_name(name)
-    logs = (source.name for source in sources if source.agent is None and not source.is_of_hooks)
+    logs = (source.name for source in sources if source.is_log)
     head = msgspec.json.encode(
         BundledSession(
             session=given_id(session.agent, name),
@@ -67,7 +64,7 @@ def _titles_of(files: Iterable[WitnessFile], titles: Mapping[str, str]) -> dict[
     """Return the titles of lines that these files have."""
     own: set[str] = set()
     for file in files if titles else ():
-        for portion in _whole_lines(file.chunks()) if file.is_of_lines else ():
+        for portion in whole_lines(file.chunks()) if file.is_of_lines else ():
             own |= {line for line in titles.keys() - own if line.encode("utf-8", "replace") in portion}
     return {hidden(line): hidden(titles[line]) for line in sorted(own)[:MOST_TITLES]}
 
@@ -76,7 +73,7 @@ def _member(unit: str, file: WitnessFile) -> Iterator[ExportPiece]:
     """Yield a file. Its length is written before it, so what is left of it after redaction is put aside first."""
     place = "/".join(file.parts)
     with tempfile.SpooledTemporaryFile(IN_MEMORY_BYTES) as redacted:
-        for chunk in _redacted(file):
+        for chunk in redacted_chunks(file.chunks(), is_of_lines=file.is_of_lines):
             redacted.write(chunk)
             if len(chunk) >= PIECE_BYTES:
                 yield ExportPiece(place, b"")  # reports what was removed so far
@@ -91,42 +88,3 @@ def _chunks_of(file: "IO[bytes]") -> Iterator[bytes]:
     """Yield pieces that end with a line where one ends."""
     while chunk := file.read(PIECE_BYTES):
         yield chunk + file.readline() if not chunk.endswith(b"\n") else chunk
-
-
-def _redacted(file: WitnessFile) -> Iterator[bytes]:
-    if file.is_of_lines:
-        for portion in _whole_lines(file.chunks()):
-            yield b"".join(map(_redacted_line, lines_in(portion)))
-    else:
-        yield from map(hidden_bytes, _blocks(file.chunks()))
-
-
-def _redacted_line(line: bytes) -> bytes:
-    return hidden_line(line[:-1]) + b"\n" if line.endswith(b"\n") else hidden_line(line)
-
-
-def _whole_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield portions that end with a line; the last may not."""
-    held: list[bytes] = []
-    for chunk in chunks:
-        end = chunk.rfind(b"\n") + 1
-        if end:
-            yield b"".join([*held, chunk[:end]])
-            held = []
-        held.append(chunk[end:])
-    if rest := b"".join(held):
-        yield rest
-
-
-def _blocks(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield long portions, none of which ends inside a line or a private key, if there is a better place to end."""
-    held = b""
-    for chunk in chunks:
-        held += chunk
-        while len(held) >= BLOCK_BYTES + PRIVATE_KEY_BYTES:
-            key = held.find(b"-----BEGIN", BLOCK_BYTES - PRIVATE_KEY_BYTES, BLOCK_BYTES)
-            end = held.rfind(b"\n", 0, key if key > 0 else BLOCK_BYTES) + 1 or BLOCK_BYTES
-            yield held[:end]
-            held = held[end:]
-    if held:
-        yield held

@@ -53,7 +53,7 @@ def _read(catalog: Catalog, session_id: str) -> Session:
 
 
 def _wire_logs(sources: Callable[[], Sequence[Source]]) -> list[PartFile]:
-    ours = (part_of(Path(source.path)) for source in sources() if source.agent is None and not source.is_of_hooks)
+    ours = (part_of(Path(source.path)) for source in sources() if source.is_log)
     logs = dict.fromkeys(PartFile(part.folder, part.name) for part in ours if part)
     return [log for log in logs if kind_of_log(log.folder, log.name) == "wire"]
 

@@ -21,6 +21,7 @@ _DATABASE = b"SQLite format 3\0"
 # Begins the stamp of a session that only the agent's history of prompts mentions.
 PROMPTS_ONLY = "prompts only;"
 NO_MAIN_FILE = "no main file;"  # begins the stamp of a session of which only the files of sub-agents are left
+DOCUMENT_MARK = "#document"  # ends the key of a document
 UNATTRIBUTED = "unattributed"  # a log of calls that belong to no session; some of them are paid for
 
 
@@ -67,7 +68,17 @@ class Source(NamedTuple):
     @property
     def is_of_hooks(self) -> bool:
         """Whether the path is no file, but stands for the hook files of one session and one day."""
-        return self.agent is None and self.key != self.path
+        return self.agent is None and self.key != self.path and not self.is_document
+
+    @property
+    def is_document(self) -> bool:
+        """Whether it is the document of a session whose contents are not shared."""
+        return self.agent is None and self.key.endswith(DOCUMENT_MARK)
+
+    @property
+    def is_log(self) -> bool:
+        """Whether it is a log of ours."""
+        return self.agent is None and self.key == self.path
 
 
 def source_at(agent: str, path: Path, name: str = "") -> Source:

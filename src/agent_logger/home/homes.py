@@ -31,33 +31,43 @@ class Homes(NamedTuple):
     has_own: bool = True  # whether the own home is read, and with it the folders of agents
     others: tuple[Path, ...] = ()
     database: str | None = None  # the URL of the database with their catalog, which is only read; none: a file has it
+    below: Path | None = None  # a folder of homes, which come and go: those of a hub's devices
 
     @property
     def are_own_alone(self) -> bool:
-        return self.has_own and not self.others and not self.database
+        return self.has_own and not self.others and not self.database and self.below is None
 
     @property
     def folders(self) -> dict[str, Path]:
         """The homes by their keys, the own one first."""
         own = {OWN: self.own} if self.has_own else {}
-        return own | {storable(str(other)): other for other in self.others}
+        return own | {storable(str(other)): other for other in (*self.others, *self._below())}
+
+    def _below(self) -> Iterator[Path]:
+        if self.below and self.below.is_dir():
+            yield from (Path(entry.path) for entry in sorted(os.scandir(self.below), key=_entry_name) if entry.is_dir())
 
     @property
     def machines(self) -> dict[str, str]:
         """The name of each home's machine, by the key of the home. No two have the same name."""
         names = {key: _name(key, folder) for key, folder in self.folders.items()}
-        for longer in (_folder_label, str):
+        for longer in (_person_of, _folder_label, str):
             counts = Counter(name.lower() for name in names.values())
             names = {
-                key: name if counts[name.lower()] == 1 else f"{name} ({longer(self.folders[key])})"
+                key: f"{name} ({label})" if counts[name.lower()] > 1 and (label := longer(self.folders[key])) else name
                 for key, name in names.items()
             }
         return names
 
+    @property
+    def people(self) -> dict[str, str | None]:
+        """The name of the person whose machine each home is of, by the key of the home; only on a hub."""
+        return {key: origin_of(folder).person for key, folder in self.folders.items()}
 
-def key_of(machine: str, machines: Mapping[str, str]) -> str | None:
-    """Return the key of the machine with this name, in any case; None if there is none. `machines`: names by key."""
-    return next((key for key, name in machines.items() if name.lower() == machine.lower()), None)
+
+def keys_of(name: str, names: Mapping[str, str | None]) -> frozenset[str]:
+    """Return the keys of the machine or person with this name, in any case. `names`: all names by key."""
+    return frozenset(key for key, other in names.items() if other and other.lower() == name.lower())
 
 
 def homes_of(own: Path, given: Sequence[str | os.PathLike[str]]) -> Homes:
@@ -100,6 +110,14 @@ def _check_home(text: str, folder: Path) -> None:
 
 def _name(key: str, folder: Path) -> str:
     return origin_of(folder).machine or (host_name() if key == OWN else _folder_label(folder))
+
+
+def _entry_name(entry: os.DirEntry[str]) -> str:
+    return entry.name
+
+
+def _person_of(folder: Path) -> str | None:
+    return origin_of(folder).person
 
 
 def _folder_label(folder: Path) -> str:

@@ -22,6 +22,7 @@ class HomeOrigin(msgspec.Struct, frozen=True):
 
     machine: str | None = None  # the machine's name
     home: str | None = None  # the path that the home had there
+    person: str | None = None  # whose machine it is, on a hub
     v: int = FORM
 
     @property
@@ -45,7 +46,8 @@ def note_machine(home: Path) -> None:
         return
     with suppress(OSError):
         platform.make_folder(home)
-        origin = HomeOrigin(host_name(), os.fsencode(home.resolve()).decode("utf-8", "replace"))
+        place = os.fsencode(home.resolve()).decode("utf-8", "replace")
+        origin = {"machine": host_name(), "home": place, "v": FORM}  # the person is known on a hub only
         platform.replace_file(path, msgspec.json.encode(origin) + b"\n")
 
 
@@ -57,7 +59,7 @@ def origin_of(home: Path) -> HomeOrigin:
         origin = HomeOrigin(v=version) if version > FORM else _decode(text)
     except (ValueError, RecursionError):
         return HomeOrigin()
-    return HomeOrigin(usable_name(origin.machine or ""), origin.home, origin.v)
+    return HomeOrigin(usable_name(origin.machine or ""), origin.home, usable_name(origin.person or ""), origin.v)
 
 
 def host_name() -> str:

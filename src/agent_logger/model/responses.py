@@ -42,6 +42,8 @@ class ModelResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_l
     joined_by: ResponseMatch | None = None  # how copies were recognised, by the least certain way
     last_at: datetime | None = None  # the time of the latest copy
     home: str = ""  # the other home that has it; empty: this installation's own
+    owner: str = ""  # on a hub, the person who has pushed it
+    claim: int = 0  # on a hub, the place of the owner in the order of those who pushed the session
 
     @property
     def is_synthetic(self) -> bool:

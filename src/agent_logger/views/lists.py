@@ -60,6 +60,7 @@ class ListedSession(msgspec.Struct, frozen=True, kw_only=True):
     imported: tuple[str, ...] = ()  # names of the imports that it is from; empty: this machine recorded it
     # Whose homes have it, the own one first. The cost counts for the machine that had a response first.
     machines: tuple[str, ...] = ()
+    people: tuple[str, ...] = ()  # whose machines these are, on a hub
 
 
 def mark_text(labels: tuple[str, ...], *, pinned: bool) -> str:

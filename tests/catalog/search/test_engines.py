@@ -183,6 +183,7 @@ changes = st.one_of(versions, st.sampled_from(NAMES))  # texts of a session from
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(changes, max_size=8), st.lists(queries, min_size=1, max_size=4))
+@example([("1", [text("again")]), ("2", [text("again")]), ("1", [text("again"), text("again")])], ["again"])
 def test_sessions_that_change_or_go_have_the_same_hits(
     indexes: Indexes, changes: list[tuple[str, list[Text]] | str], typed: list[str]
 ) -> None:

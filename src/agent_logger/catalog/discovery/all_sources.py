@@ -7,6 +7,8 @@ from pathlib import Path
 from agent_logger.agents.registry import identity_of
 from agent_logger.archive.imported import imports_path
 from agent_logger.catalog.discovery.agent_files import agent_sessions
+from agent_logger.catalog.discovery.documents import FOLDER as DOCUMENTS
+from agent_logger.catalog.discovery.documents import documents_in
 from agent_logger.catalog.discovery.own_logs import (
     folders_of_logs,
     hooked_sessions,
@@ -33,6 +35,8 @@ def _sources_inside(home: Path, remembered: StampCache) -> Iterator[Source]:
         yield from logs_in(str(folder), remembered)
     if is_inside(home / "hooks"):
         yield from hooked_sessions(home, remembered)
+    if is_inside(home / DOCUMENTS):
+        yield from documents_in(home)
     if is_inside(home / "archive"):
         yield from _archived_sources(home, (), remembered)
         yield from _imported_sources(home, remembered)

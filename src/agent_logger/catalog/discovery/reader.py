@@ -21,6 +21,13 @@ from agent_logger.agents.deleted_sessions import session_in as session_typed_in
 from agent_logger.agents.registry import readable_agent, repeats
 from agent_logger.agents.source_files import SourceFiles
 from agent_logger.archive.imported import head_of
+from agent_logger.catalog.discovery.claims import claimed
+from agent_logger.catalog.discovery.documents import (
+    WITNESS_BITS,
+    document_of,
+    responses_of_document,
+    session_of_document,
+)
 from agent_logger.catalog.discovery.imported import in_its_bundle
 from agent_logger.catalog.discovery.sub_agents import below_its_starter, possible_starters
 from agent_logger.catalog.discovery.unidentified import own_name, possible_agents
@@ -70,6 +77,8 @@ def session_of(source: Source, summaries: Mapping[str, str] | None = None) -> Se
     if source.is_of_hooks:
         events = hook_events([source])
         return hook_session.session_of(hooked_session(source), agent_hooked(events), events)
+    if source.is_document:
+        return session_of_document(document_of(source))
     if source.agent is None:
         session = read_session(Path(source.path))
         if source.imported:
@@ -112,7 +121,7 @@ def read_batch(source: Source, before: ResponseBatch | None = None) -> ResponseB
     does."""
     batch = _batch(source, before)
     name = _nameable(batch.session)
-    responses = _in_session(list(map(countable, batch.responses)), name)
+    responses = claimed(source.home, _in_session(list(map(countable, batch.responses)), name))
     try:
         data = encode_responses(responses)
     except UnicodeEncodeError:  # halves of characters
@@ -161,6 +170,8 @@ def _storable_response(response: ModelResponse) -> ModelResponse:
 def _batch(source: Source, before: ResponseBatch | None) -> ResponseBatch:
     if source.is_of_hooks:
         return ResponseBatch(hooked_session(source), None, bits_of({"hook"}), [])
+    if source.is_document:
+        return _batch_of_document(source)
     if source.is_of_no_session:
         return _batch_of_calls(Path(source.path))
     if source.agent is None:
@@ -176,6 +187,13 @@ def _batch(source: Source, before: ResponseBatch | None) -> ResponseBatch:
     named = responses[0].session if responses else totals[0].session if totals else None
     named = named or session_of(source).id or source.name
     return ResponseBatch(named, agent.parent_of(files), bits_of({"transcript"}), responses, totals=totals)
+
+
+def _batch_of_document(source: Source) -> ResponseBatch:
+    document = document_of(source)
+    details = details_of(session_of_document(document))
+    responses = list(responses_of_document(document))
+    return ResponseBatch(document.session, None, WITNESS_BITS, responses, details=details)
 
 
 def _batch_of_log(source: Source) -> ResponseBatch:

@@ -39,7 +39,7 @@ class SessionLocation:
     read: Callable[[], Session]
     responses: Callable[[], Iterator[ModelResponse]]  # billed responses, without the rest where that is faster
     prompts_only: bool = False  # the path is that of the agent's history: the session's own file is gone
-    is_of_hooks: bool = False  # the path stands for the files of one day
+    is_log: bool = False  # false also for hooks, whose path stands for the files of one day
 
 
 def place_of(source: Source) -> SessionLocation:
@@ -52,7 +52,7 @@ def place_of(source: Source) -> SessionLocation:
         partial(session_of, source),
         lambda: iter(read_batch(source).responses),
         source.prompts_only,
-        source.is_of_hooks,
+        source.is_log,
     )
 
 

@@ -101,6 +101,8 @@ def merge(
     decides which is which, so the order does not matter. `places`: the order of sessions in their families."""
     best = one if _finality(one) >= _finality(two) else two
     first = one if _earliness(one, places) <= _earliness(two, places) else two
+    if one.owner != two.owner and one.claim and two.claim:
+        best = first = one if one.claim < two.claim else two
     return replace(
         best,
         message_id=_earlier_id(one.message_id, two.message_id),
@@ -111,6 +113,8 @@ def merge(
         agent=first.agent,
         thread=first.thread,
         home=first.home,
+        owner=first.owner,
+        claim=first.claim,
         reported_cost_usd=_later(one.reported_cost_usd, two.reported_cost_usd),
         witnesses=WITNESS_SETS[BITS[one.witnesses] | BITS[two.witnesses]],
         copies=one.copies + two.copies,

@@ -13,9 +13,9 @@ from agent_logger.model.prices import price_date
 from agent_logger.model.responses import ModelResponse, ReportedTotal
 from agent_logger.model.session import Cost, Usage
 
-By = Literal["day", "week", "month", "session", "model", "project", "agent", "machine", "tool"]
+By = Literal["day", "week", "month", "session", "model", "project", "agent", "machine", "person", "tool"]
 
-ATTRIBUTES: Mapping[By, str] = {"machine": "home"}  # of a row, where it is not the name itself
+ATTRIBUTES: Mapping[By, str] = {"machine": "home", "person": "home"}  # of a row, where it is not the name itself
 QUARTER = 900  # seconds; no zone changes its offset within one
 
 
@@ -158,8 +158,8 @@ def total_of(responses: Iterable[ModelResponse], totals: Sequence[ReportedTotal]
 
 def totals(rows: Iterable[LedgerRow], by: By, zone: tzinfo | None = None) -> dict[str | None, Total]:
     """Return totals by anything but the tool, which rows do not have: by day (`2026-11-15`), ISO week (`2026-W46`),
-    month, session, model, project, agent or machine, which is the key of its home; in the order of `in_order`. Days are
-    those of `zone`, or of this machine."""
+    month, session, model, project, agent, or machine or person, which are keys of homes; in the order of `in_order`.
+    Days are those of `zone`, or of this machine."""
     key_of_quarter = cache(partial(time_key, by, zone=zone))  # zones are slow to compute
     sums: dict[str | None, Sum] = defaultdict(Sum)
     for row in rows:

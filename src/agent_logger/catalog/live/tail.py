@@ -74,7 +74,7 @@ class Tail:
         best: dict[str, Source] = {}
         for source in find_sources(self._homes, self._remembered):
             is_old = self._session is None and now - source.modified >= LIVE_SECONDS
-            if is_old or source.is_of_hooks or source.is_of_no_session or source.imported:
+            if is_old or source.is_of_hooks or source.is_document or source.is_of_no_session or source.imported:
                 continue
             name = self._id_of(source)
             if self._session in (None, name) and (name not in best or _rank(source) < _rank(best[name])):

@@ -92,7 +92,7 @@ def _in_documents(found_source: Source) -> Iterator[tuple[Path, DamageCount]]:
 def files_of(found_source: Source) -> list[Path]:
     """Return the JSONL files that a source is read from."""
     path = Path(found_source.path)
-    if found_source.is_of_hooks or found_source.prompts_only:
+    if found_source.is_of_hooks or found_source.is_document or found_source.prompts_only:
         return []
     if found_source.agent is None:
         return files_of_log(PartFile(path.parent, found_source.name))

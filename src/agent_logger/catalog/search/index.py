@@ -255,7 +255,7 @@ class _Shard:
 
     def take(self, entry: IndexedSession) -> None:
         session, texts = _register(self._database, entry)
-        copied = self._copies_in(entry.relatives) if entry.relatives else {}
+        copied = self._copies_in(session, entry.relatives) if entry.relatives else {}
         rows: list[tuple[int, ...]] = []
         for text in texts:
             digest = text.hash
@@ -271,7 +271,8 @@ class _Shard:
         self._words.append(text)
         return (self._shard << SHARD) + self._first + len(self._words) - 1
 
-    def _copies_in(self, relatives: Sequence[str]) -> RowsByText:
+    def _copies_in(self, session: int, relatives: Sequence[str]) -> RowsByText:
+        """Return the rows of relatives that the session does not use already: a row is one text of a session."""
         query = """
             SELECT hash, at, kind, index_row FROM texts
             WHERE session IN (SELECT id FROM indexed_sessions WHERE session IN (SELECT value FROM json_each(?)))
@@ -279,9 +280,12 @@ class _Shard:
         copies = set(self._database.execute(query, (json_list(relatives),)))
         for name in relatives:
             copies |= {(row[-1], row[5], row[4], row[0]) for row in self._rows_by_session.get(name, ())}
+        query = "SELECT index_row FROM texts WHERE session = ?"
+        used = {row for (row,) in self._database.execute(query, (session,))}
         copied: RowsByText = {}
         for text, at, kind, words in sorted(copies, reverse=True):
-            copied.setdefault((text, at, kind), []).append(words)
+            if words not in used:
+                copied.setdefault((text, at, kind), []).append(words)
         return copied
 
     def write(self) -> None:

@@ -1,8 +1,8 @@
 """What a person types to search, and the query that the index gets for it.
 
 Words must all be there; `"in quotes"` one after the other, to the end if the quote is not closed; `begin*` as
-beginnings. `tool:Bash`, `file:login.py`, `project:`, `agent:`, `machine:`, `label:`, `is:error` and `is:pinned`
-say where.
+beginnings. `tool:Bash`, `file:login.py`, `project:`, `agent:`, `machine:`, `person:`, `label:`, `is:error` and
+`is:pinned` say where.
 Everything else is a word, whatever it would mean to a database.
 """
 
@@ -21,6 +21,7 @@ EXAMPLES = {
     "project": "shop",
     "agent": AGENTS[0].name,
     "machine": "laptop",
+    "person": "ann",
     "label": "todo",
     "is": "error",
 }
@@ -46,6 +47,7 @@ class Query:
     project: str | None = None
     agent: str | None = None
     machine: str | None = None
+    person: str | None = None
     label: str | None = None
     pinned: bool = False
     error: bool = False
@@ -84,7 +86,7 @@ def _lacking(name: str) -> ValueError:
 
 def _take(query: Query, name: str | None, text: str, star: bool) -> None:
     words = _WORD.findall(space_words(text))
-    if name and not (words or (text and name in ("project", "agent", "machine", "label"))):
+    if name and not (words or (text and name in ("project", "agent", "machine", "person", "label"))):
         raise _lacking(name)
     if name == "project":
         query.project = text
@@ -92,6 +94,8 @@ def _take(query: Query, name: str | None, text: str, star: bool) -> None:
         query.agent = canonical_name(text)
     elif name == "machine":
         query.machine = text
+    elif name == "person":
+        query.person = text
     elif name == "label":
         query.label = text
     elif name == "is" and text == "pinned":

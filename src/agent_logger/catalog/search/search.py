@@ -22,7 +22,7 @@ from agent_logger.catalog.details import (
     load_whole,
     store_details,
 )
-from agent_logger.catalog.queries import PROJECT, OutdatedSession
+from agent_logger.catalog.queries import PROJECT, OutdatedSession, owner_terms, where_clause
 from agent_logger.catalog.refresh.changes import Progress, state
 from agent_logger.catalog.refresh.incremental import Mark, SessionTail
 from agent_logger.catalog.search import query
@@ -31,9 +31,9 @@ from agent_logger.catalog.search.snippets import Snippet, in_files, in_texts
 from agent_logger.catalog.search.text_index import IndexedSession, IndexHit, Scope, TextIndex, TextPosition
 from agent_logger.catalog.search.texts import INPUT, NO_TURN, TEXT, THINKING, TOOL, Text, texts_of
 from agent_logger.catalog.source_queries import sources_of
-from agent_logger.catalog.summary import Hit
+from agent_logger.catalog.summary import Hit, Ownership
 from agent_logger.files.stored_text import storable
-from agent_logger.home.homes import key_of
+from agent_logger.home.homes import keys_of
 from agent_logger.home.marks import Marks, marked_sessions
 
 MOST_ROUNDS = 10  # as long as other processes find more to read
@@ -190,6 +190,8 @@ class Searched(NamedTuple):
     texts: TextIndex
     marks: Mapping[str, Marks]
     machines: Mapping[str, str]  # names by their keys
+    people: Mapping[str, str | None]  # likewise
+    owner: Ownership | None = None  # to whose sessions everything is limited; none: all
 
 
 def search(searched: Searched, search_query: query.Query, limit: int) -> list[Hit]:
@@ -225,9 +227,8 @@ def _sessions_within(searched: Searched, search_query: query.Query) -> str | Non
             (storable(search_query.project or "").lower(), storable(search_query.agent or "").lower()),
         )
         names = {name for (name,) in rows}
-    if search_query.machine is not None:
-        of_machine = set(_sessions_of_machine(searched, search_query.machine))
-        names = of_machine if names is None else names & of_machine
+    if (of_homes := _sessions_of_homes(searched, search_query)) is not None:
+        names = of_homes if names is None else names & of_homes
     if search_query.label is not None or search_query.pinned:
         marked = set(marked_sessions(searched.marks, label=search_query.label, pinned=search_query.pinned))
         names = marked if names is None else names & marked
@@ -235,16 +236,28 @@ def _sessions_within(searched: Searched, search_query: query.Query) -> str | Non
 
 
 def _marks_within(searched: Searched, search_query: query.Query) -> Mapping[str, Marks]:
-    if search_query.machine is None:
+    if (names := _sessions_of_homes(searched, search_query)) is None:
         return searched.marks
-    names = set(_sessions_of_machine(searched, search_query.machine))
     return {session: marks for session, marks in searched.marks.items() if session in names}
 
 
-def _sessions_of_machine(searched: Searched, machine: str) -> Iterator[str]:
-    key = key_of(machine, searched.machines)
-    rows = searched.catalog.execute("SELECT DISTINCT session FROM sources WHERE machine IS ?", (key,))
-    return (name for (name,) in rows)
+def _sessions_of_homes(searched: Searched, search_query: query.Query) -> set[str] | None:
+    """Return the sessions of the machine and the person that the query names, and of the owner to whom all is limited;
+    None: all."""
+    names: set[str] | None = None
+    for name, keyed in ((search_query.machine, searched.machines), (search_query.person, searched.people)):
+        if name is not None:
+            rows = searched.catalog.execute(
+                "SELECT DISTINCT session FROM sources WHERE machine IN (SELECT value FROM json_each(?))",
+                (json_list(keys_of(name, keyed)),),
+            )
+            sessions = {session for (session,) in rows}
+            names = sessions if names is None else names & sessions
+    if searched.owner is not None:
+        where, values = where_clause(owner_terms("sessions.id", searched.owner))
+        owned = {name for (name,) in searched.catalog.execute(f"SELECT id FROM sessions WHERE {where}", values)}
+        names = owned if names is None else names & owned
+    return names
 
 
 def _hits(searched: Searched, hits: Sequence[IndexHit], words: Sequence[re.Pattern[str]], limit: int) -> Iterator[Hit]:

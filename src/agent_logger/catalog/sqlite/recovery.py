@@ -27,6 +27,8 @@ from agent_logger.home.homes import Homes
 if TYPE_CHECKING:
     from agent_logger.catalog.search.text_index import TextIndex
 
+CATALOG_FILES = ("catalog.db", "catalog-text.db")
+
 T = TypeVar("T")
 
 
@@ -40,7 +42,7 @@ class SqliteEngine:
         self.problem: str | None = None
         self.texts: SqliteDatabase | None = None  # as it was opened last
         self._homes, self._folder = homes, folder
-        self._path, self._text_path = folder / "catalog.db", folder / "catalog-text.db"
+        self._path, self._text_path = (folder / name for name in CATALOG_FILES)
         self._open: SqliteDatabase | None = None
 
     def close(self) -> None:
