@@ -117,7 +117,7 @@ def test_the_refusal_of_an_address_among_the_recorded_hosts_names_the_setting_fo
 
 
 def test_the_table_and_the_settings_object_have_the_same_names() -> None:
-    extra = {"home", "file", "sources", "mask_words"}  # the last is of a table, which only a file can have
+    extra = {"home", "file", "sources", "mask_words", "share"}  # the last two are of tables, which only a file can have
     assert set(Configuration._fields) - extra == set(SETTINGS)
 
 

@@ -334,7 +334,7 @@ SETTINGS: Mapping[str, Setting] = {
 }
 
 
-TABLES = ("mask",)  # of the TOML file
+TABLES = ("mask", "share")  # of the TOML file
 
 
 class Configuration(NamedTuple):
@@ -353,6 +353,7 @@ class Configuration(NamedTuple):
     summary_command: str
 
     mask_words: tuple[str, ...]  # of the table `[mask]`
+    share: Mapping[str, object]  # the table `[share]`, which `push/levels.py` reads
     home: Path
     file: Path | None  # the TOML file that was read
     sources: Mapping[str, str]  # "default", "flag --port", "environment AGENT_LOGGER_PORT", a path
@@ -385,7 +386,14 @@ def load(flags: Flags | None = None, file: str | None = None) -> Configuration:
         values[name] = _check(SETTINGS[name], SETTINGS[name].default, DEFAULT)
         sources[name] = DEFAULT
     words = _mask_words(path)
-    return Configuration(**values, mask_words=words, home=home(), file=path, sources=MappingProxyType(sources))
+    return Configuration(
+        **values,
+        mask_words=words,
+        share=_share_table(path),
+        home=home(),
+        file=path,
+        sources=MappingProxyType(sources),
+    )
 
 
 _in_use: list[Configuration] = []  # the settings of the command that runs
@@ -455,6 +463,14 @@ def _mask_words(path: Path | None) -> tuple[str, ...]:
     if unknown or not isinstance(words, list) or not all(isinstance(word, str) and word.strip() for word in words):
         raise ConfigError(f'{path}: the table [mask] may have one line, such as words = ["Acme", "project-x"]')
     return tuple(words)
+
+
+def _share_table(path: Path | None) -> Mapping[str, object]:
+    """Return the table `[share]`, which only a file can have. Raises `ConfigError`."""
+    table = _read_toml(path).get("share", {}) if path else {}
+    if not isinstance(table, dict):
+        raise ConfigError(f"{path}: [share] is a table")
+    return table
 
 
 def _from_environment() -> Given:

@@ -39,7 +39,27 @@ def command(settings: config.Configuration, as_json: bool) -> int:
         _output.echo("The proxy is not running. Start it with 'agent-logger'.")
     for report in reports if not as_json else []:
         _print(report)
+    if not as_json:
+        _print_hub(settings)
     return 0 if reports and all(report.recording for report in reports) else 1
+
+
+def _print_hub(settings: config.Configuration) -> None:
+    """Print how the last push to a hub went, if this machine has joined one."""
+    from agent_logger.push.machine import is_paused, membership, status_of
+
+    member, status = membership(settings.home), status_of(settings.home)
+    if member is None:
+        return
+    _output.echo(f"{'hub':15} {member.url}, as {member.person}{' (paused)' * is_paused(settings.home)}")
+    if status.at is None:
+        _output.echo(f"{'pushed':15} nothing yet")
+        return
+    last = f"last complete push {_local(status.succeeded_at)}" if status.succeeded_at else "no push was complete yet"
+    _output.echo(f"{'pushed':15} {pluralize(status.sessions, 'session')} shared; {last}")
+    if status.error:
+        waiting = f"; {pluralize(status.waiting, 'session')} waiting" if status.waiting else ""
+        _output.echo(f"{'push failed':15} {_output.hidden(status.error)}{waiting}")
 
 
 def _print(report: "ProxyReport") -> None:
