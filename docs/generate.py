@@ -32,6 +32,7 @@ from agent_logger.catalog.tree import SessionNode
 from agent_logger.cli import COMMANDS, NAME, _checks, _explain, config, find, ls, rm, run, shell, show, tag, usage
 from agent_logger.config import SETTINGS, Setting, SettingList, Written
 from agent_logger.exports.report import ExportReport
+from agent_logger.hub.roles import table_text
 from agent_logger.imports.run import ImportResult
 from agent_logger.logs import verify
 from agent_logger.logs.disk_usage import FolderUsage
@@ -85,6 +86,18 @@ OTHER_VARIABLES = """
 
 `[mask]`, in the file alone: `words = ["Acme", "project-x"]` are words that
 [`export --mask names`](commands/export.md) replaces.
+
+`[share.levels]` and `[share.names]`, in the file alone: how much of which projects is shared with a hub, and under
+which names; [`share`](commands/share.md) writes the levels.
+
+```toml
+[share.levels]
+"*" = "numbers"
+"~/work/*" = "contents"
+
+[share.names]
+"~/work/secret" = "a customer"
+```
 
 ## Other variables
 
@@ -258,6 +271,13 @@ def public_names_stub() -> str:
 TABLES = re.compile(r"(```sql\n).*?(```)", re.DOTALL)
 
 
+ROLE_TABLE = re.compile(r"(it has:\n\n```\n).*?(```)", re.DOTALL)
+
+
+def hub_page() -> str:
+    return _filled("docs/hub.md", ROLE_TABLE, table_text() + "\n")
+
+
 def catalog_page() -> str:
     """The page as it is, with the tables of the catalog's two files."""
     tables = [f"{schema.sql.strip()}\n" for schema in (CATALOG, TEXT_INDEX)]
@@ -304,6 +324,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "src/agent_logger/__init__.pyi": public_names_stub,
     "docs/FORMATS.md": formats_page,
     "docs/catalog.md": catalog_page,
+    "docs/hub.md": hub_page,
     "docs/COMPATIBILITY.md": compatibility.page,
     "docs/config.md": config_page,
     **{f"{SCHEMAS}/{name}.json": partial(report_schema, *report) for name, report in REPORTS.items()},

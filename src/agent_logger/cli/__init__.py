@@ -50,6 +50,14 @@ SECTIONS = {
         "import": "import sessions of other machines: bundles, session files, homes",
         "hook": "store what an agent's hooks report; --install sets them up",
     },
+    "Share": {
+        "join": "join a team's hub with an invite",
+        "share": "show or set how much of which project is shared",
+        "push": "send what is shared to the hub",
+        "withdraw": "withdraw a session from the hub, for good",
+        "leave": "leave the hub",
+        "hub": "serve a hub for a team, and invite people",
+    },
     "Check": {
         "status": "show whether the proxy is recording",
         "doctor": "check the setup and suggest fixes",

@@ -196,7 +196,7 @@ def machine_option(what: str) -> Callable[[Any], Any]:
 
 def check_machine(catalog: "Catalog", name: str | None) -> None:
     """Raise `UsageError` if none of the homes is of a machine with this name."""
-    from agent_logger.home.homes import key_of
+    from agent_logger.home.homes import keys_of
 
-    if name and key_of(name, catalog.machines) is None:
+    if name and not keys_of(name, catalog.machines):
         raise click.UsageError(f"no machine {name!r}; the sessions are of {', '.join(catalog.machines.values())}")

@@ -120,7 +120,7 @@ def page_app(pool: CatalogPool, tokens: PageTokens, port: int) -> ASGIApp:
 
 def failure(request: Request, status: int, reason: str) -> Response:
     phrase = HTTPStatus(status).phrase
-    step = NEXT_STEPS.get(status, "")
+    step = {**NEXT_STEPS, **site_of(request).next_steps}.get(status, "")
     if request.url.path.startswith(endpoints.V1):
         return endpoints.json_answer({"status": status, "error": reason or phrase, "next_step": step}, status)
     return site_of(request).render(

@@ -4,6 +4,7 @@ Sessions that were viewed stay in memory until their files change, because a pag
 """
 
 import asyncio
+import copy
 import hashlib
 import threading
 import time
@@ -11,10 +12,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 from agent_logger.catalog.catalog import Catalog
-from agent_logger.catalog.summary import SessionSummary
+from agent_logger.catalog.summary import Filter, Ownership, SessionSummary
 from agent_logger.files.parts import part_of
 from agent_logger.home.homes import Homes
 from agent_logger.web.pages.session_view import SessionView
@@ -46,9 +47,19 @@ class AmbiguousSessionError(Exception):
         self.given, self.session_ids = given, session_ids
 
 
+class PoolReader(NamedTuple):
+    """One of several people to whom a pool answers."""
+
+    owner: Ownership | None  # to whose sessions the answers are limited; none: all
+    note_reads: Callable[[Sequence[SessionSummary]], None]  # is called with sessions whose contents are shown
+
+
 class CatalogPool:
-    def __init__(self, homes: Homes, seal_after_seconds: float | None = None) -> None:
-        self.homes = homes
+    """Catalogs for threads; without `reads_files`, another process keeps them up to date."""
+
+    def __init__(self, homes: Homes, seal_after_seconds: float | None = None, *, reads_files: bool = True) -> None:
+        self.homes = homes  # for a reader, those that are theirs
+        self._all_homes = homes  # of the catalogs
         self._threads = ThreadPoolExecutor(THREADS, "agent-logger-page")
         # If the catalog cannot be written to disk, each thread has one in memory that refreshes itself.
         self._single_thread = ThreadPoolExecutor(1, "agent-logger-page-alone")
@@ -58,7 +69,16 @@ class CatalogPool:
         self._answers: dict[Hashable, tuple[str, Any]] = {}
         self._read_locks: dict[str, threading.Lock] = {}
         self._lock = threading.Lock()
-        self.refresher = Refresher(homes, seal_after_seconds)
+        self._reader: PoolReader | None = None
+        self.refresher = Refresher(homes, seal_after_seconds, reads_files=reads_files)
+
+    def for_reader(self, reader: PoolReader) -> Self:
+        """Return this pool as one person sees it. It is valid for as long as this one is open."""
+        limited = copy.copy(self)
+        limited._reader = reader
+        if reader.owner is not None:
+            limited.homes = Homes(self.homes.own, has_own=False, others=tuple(map(Path, sorted(reader.owner.homes))))
+        return limited
 
     @property
     def home(self) -> Path:
@@ -77,12 +97,12 @@ class CatalogPool:
         await self._wait()
         loop = asyncio.get_running_loop()
         if self.refresher.problem:
-            return await loop.run_in_executor(self._single_thread, lambda: question(self._catalog(FRESH_SECONDS)))
-        return await loop.run_in_executor(self._threads, lambda: question(self._catalog()))
+            return await loop.run_in_executor(self._single_thread, lambda: question(self._visible(FRESH_SECONDS)))
+        return await loop.run_in_executor(self._threads, lambda: question(self._visible()))
 
     async def cached(self, key: Hashable, question: Callable[[Catalog], T]) -> T:
         """Ask the catalog, and keep the answer until anything in the catalog changes."""
-        version = self.refresher.version
+        version, key = self.refresher.version, (self._reader and self._reader.owner, key)
         cached = self._answers.get(key)
         if cached is None or cached[0] != version:
             cached = (version, await self.query(question))
@@ -122,7 +142,15 @@ class CatalogPool:
         with self._lock:
             read_lock = self._read_locks.setdefault(summary.id, threading.Lock())
         with read_lock:  # a browser requests two parts of a page at once; they are read once
-            return self._cached_or_read(catalog, summary)
+            view = self._cached_or_read(catalog, summary)
+        if view and self._reader:
+            self._reader.note_reads([view.summary])
+        return view
+
+    def note_reads(self, catalog: Catalog, session_ids: Iterable[str]) -> None:
+        """Note that a part of the contents of these sessions is shown, if that is noted here."""
+        if self._reader and (sessions := frozenset(session_ids)):
+            self._reader.note_reads(catalog.sessions(Filter(sessions=sessions)))
 
     async def _wait(self) -> None:
         deadline = time.monotonic() + WAIT_SECONDS
@@ -138,6 +166,11 @@ class CatalogPool:
         for catalog in self._catalogs:
             catalog.close()
 
+    def _visible(self, fresh_seconds: float = float("inf")) -> Catalog:
+        """The catalog of this thread, with what its reader may see."""
+        catalog = self._catalog(fresh_seconds)
+        return catalog.owned_by(self._reader.owner) if self._reader and self._reader.owner else catalog
+
     def _catalog(self, fresh_seconds: float = float("inf")) -> Catalog:
         """The catalog of this thread. The refresher updates it, unless it has to do so itself."""
         existing: Catalog | None = getattr(self._local, "catalog", None)
@@ -147,7 +180,7 @@ class CatalogPool:
             self._catalogs.remove(existing)
             existing = None
         if existing is None:
-            self._local.catalog = Catalog(self.homes, fresh_seconds=fresh_seconds)
+            self._local.catalog = Catalog(self._all_homes, fresh_seconds=fresh_seconds)
             self._catalogs.append(self._local.catalog)
         catalog: Catalog = self._local.catalog
         return catalog

@@ -45,6 +45,7 @@ class PageQuery:
     project: str = ""
     model: str = ""
     machine: str = ""
+    person: str = ""
     label: str = ""
     title: str = ""
     since: str = ""  # the first day that counts, or a time, in anybody's words
@@ -80,6 +81,7 @@ class PageQuery:
             project=self.project or None,
             model=self.model or None,
             machine=self.machine or None,
+            person=self.person or None,
             title=self.title or None,
             since=since_time(self.since, datetime.now().astimezone()),
             until=until_time(self.until, datetime.now().astimezone()),
@@ -130,6 +132,7 @@ TEXTS = (
     "project",
     "model",
     "machine",
+    "person",
     "label",
     "title",
     "since",

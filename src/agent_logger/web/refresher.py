@@ -33,7 +33,10 @@ log = logging.getLogger("agent_logger.web")
 
 
 class Refresher:
-    def __init__(self, homes: Homes, seal_after_seconds: float | None = None) -> None:
+    """Keeps the catalog up to date; without `reads_files` another process does, and this one notes its versions."""
+
+    def __init__(self, homes: Homes, seal_after_seconds: float | None = None, *, reads_files: bool = True) -> None:
+        self._reads_files = reads_files
         self.version = ""  # changes with everything that a list shows: the catalog, what is live, labels
         self.addresses = SessionAddresses({})
         self.done, self.total = 0, 0  # bytes, while the catalog is made
@@ -99,6 +102,9 @@ class Refresher:
         self._refresh_count += 1
 
     def _refresh(self, catalog: Catalog) -> None:
+        if not self._reads_files:
+            self._note_version(catalog)
+            return
         if not catalog.version:  # it was deleted, or never existed
             self.ready.clear()
         catalog.refresh(self._progress)

@@ -1,8 +1,11 @@
 """What all pages share: the catalogs, the templates, and how an answer is rendered."""
 
 import hashlib
+from collections.abc import Mapping
+from datetime import tzinfo
 from importlib.resources import files
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -38,30 +41,43 @@ STATIC = f"/static/{_digest()}"
 CONVERSATION_MARK = "<!-- the conversation -->"
 THEMES = ("light", "dark")
 # Not a secret: without it, the page would be drawn once in the wrong colours.
+SITE_OF_REQUEST = "agent_logger.site"  # in the scope of a request
 THEME_COOKIE = "agent_logger_theme"
 
 
 class Site:
+    is_framed = False  # in a frame without scripts
+    zone: tzinfo | None = None  # of days, where a request names none; none: this machine's
+    helps_setup = True  # for users who have no sessions yet
+    missing_views: frozenset[str] = frozenset()
+    next_steps: Mapping[int, str] = MappingProxyType({})  # by status, where they are not those of the local page
+
     def __init__(self, pool: CatalogPool) -> None:
         self.pool = pool
         self.verification_runs = VerificationRuns(pool.home)
         self.in_flight = InFlightTurns()
         self._templates = _environment()
-        machines = pool.homes.machines
-        self.several_machines = len(machines) > 1
         self._templates.globals |= {
             "session_url": self.session_url,
             "short_id": self.short_id,
-            "several_machines": self.several_machines,
-            "own_machine": machines.get(OWN),
+            "own_machine": pool.homes.machines.get(OWN),
         }
+
+    @property
+    def several_machines(self) -> bool:
+        return len(self.pool.homes.folders) > 1
+
+    @property
+    def several_people(self) -> bool:
+        return len(set(filter(None, self.pool.homes.people.values()))) > 1
 
     def render(self, request: Request, template: str, /, **values: Any) -> Response:
         """Render a template. `data_url` is the address of the same data for programs. Parts of a page, whose names
         begin with `_`, have no frame."""
         frame = {} if template.startswith("_") else self._frame(request)
+        dimensions = {"several_machines": self.several_machines, "several_people": self.several_people}
         text = self._templates.get_template(template).render(
-            {"path": request.url.path, "search_text": "", **frame, **values}
+            {"path": request.url.path, "search_text": "", **dimensions, **frame, **values}
         )
         return HTMLResponse(text, values.get("status", 200))
 
@@ -79,6 +95,8 @@ class Site:
             "proxy": min(proxy_reports(self.pool.home), key=lambda report: report.recording, default=None),  # the worst
             "catalog_problem": self.pool.refresher.problem,
             "data_url": None,
+            "reader": None,
+            "is_framed": False,
         }
 
     def render_around(self, request: Request, template: str, /, **values: Any) -> tuple[bytes, bytes]:
@@ -90,7 +108,8 @@ class Site:
 
 
 def site_of(request: Request) -> Site:
-    site: Site = request.app.state.site
+    """The site as the reader of this request sees it, where readers differ; else that of the application."""
+    site: Site = request.scope.get(SITE_OF_REQUEST) or request.app.state.site
     return site
 
 

@@ -2,8 +2,10 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from datetime import tzinfo
 from itertools import islice
 from typing import get_args
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
 from starlette.exceptions import HTTPException
@@ -50,7 +52,7 @@ class Endpoint:
     one: bool = False  # a single item, not a list
 
 
-def _page(items: Sequence[msgspec.Struct], query: PageQuery) -> Page:
+def some_of(items: Sequence[msgspec.Struct], query: PageQuery) -> Page:
     """The requested part of all items."""
     rest = items[query.offset :]
     return Page(rest[: query.limit], len(rest) > query.limit)
@@ -70,7 +72,7 @@ async def _session(request: Request, _query: PageQuery) -> Page:
 
 async def _exchanges(request: Request, query: PageQuery) -> Page:
     view = await session_view_of(request)
-    return _page([items.ExchangeItem.of(view, exchange) for exchange in view.session.exchanges], query)
+    return some_of([items.ExchangeItem.of(view, exchange) for exchange in view.session.exchanges], query)
 
 
 async def _turns(request: Request, query: PageQuery) -> Page:
@@ -84,7 +86,7 @@ async def _session_ledger(request: Request, query: PageQuery) -> Page:
     items = await site_of(request).pool.query(
         lambda catalog: [LedgerItem.of(row) for row in catalog.ledger(session=view.summary.id)]
     )
-    return _page(items, query)
+    return some_of(items, query)
 
 
 async def _ledger(request: Request, query: PageQuery) -> Page:
@@ -97,7 +99,7 @@ async def _ledger(request: Request, query: PageQuery) -> Page:
 async def _calls(request: Request, query: PageQuery) -> Page:
     view = await session_view_of(request)
     calls = await site_of(request).pool.query(lambda catalog: catalog.calls(view.summary.id))
-    return _page([items.CallItem.of(call) for call in calls], query)
+    return some_of([items.CallItem.of(call) for call in calls], query)
 
 
 async def _call(request: Request, _query: PageQuery) -> Page:
@@ -122,7 +124,7 @@ async def _call(request: Request, _query: PageQuery) -> Page:
 async def _tree(request: Request, query: PageQuery) -> Page:
     view = await session_view_of(request)
     root = await site_of(request).pool.query(lambda catalog: catalog.tree(view.summary.id))
-    return _page(items.BranchItem.all_of(root) if root else [], query)
+    return some_of(items.BranchItem.all_of(root) if root else [], query)
 
 
 async def _beside(request: Request, query: PageQuery) -> Page:
@@ -140,8 +142,17 @@ async def _beside(request: Request, query: PageQuery) -> Page:
 
 async def _usage(request: Request, query: PageQuery) -> Page:
     by: By = next((choice for choice in get_args(By) if choice == request.query_params.get("by")), "day")
-    totals = await site_of(request).pool.query(lambda catalog: catalog.usage(by, query.filter()))
-    return _page([UsageRow.of(key, total) for key, total in totals.items()], query)
+    zone = _zone(request.query_params.get("tz")) or site_of(request).zone
+    totals = await site_of(request).pool.query(lambda catalog: catalog.usage(by, query.filter(), zone=zone))
+    return some_of([UsageRow.of(key, total) for key, total in totals.items()], query)
+
+
+def _zone(name: str | None) -> tzinfo | None:
+    """Return the named zone; None, for that of this process, if none is given."""
+    try:
+        return ZoneInfo(name) if name else None
+    except (ValueError, OSError, ZoneInfoNotFoundError) as error:
+        raise HTTPException(400, "tz must be the name of a zone, such as Europe/Berlin.") from error
 
 
 async def _search(request: Request, query: PageQuery) -> Page:
@@ -153,12 +164,14 @@ async def _search(request: Request, query: PageQuery) -> Page:
         hits = await site_of(request).pool.query(lambda catalog: catalog.search(words, limit=limit))
     except ValueError as error:
         raise HTTPException(400, str(error)) from error
+    pool = site_of(request).pool
+    await pool.query(lambda catalog: pool.note_reads(catalog, {hit.session for hit in hits}))
     return Page([items.HitItem.of(hit) for hit in hits])
 
 
 async def _health(request: Request, query: PageQuery) -> Page:
     pool = site_of(request).pool
-    return _page(await pool.run(lambda: proxy_reports(pool.home)), query)
+    return some_of(await pool.run(lambda: proxy_reports(pool.home)), query)
 
 
 async def _verification(request: Request, _query: PageQuery) -> Page:
@@ -210,7 +223,7 @@ ENDPOINTS = (
         items.BesideTurn,
         _beside,
     ),
-    Endpoint("/usage", "Sums of tokens and cost", UsageRow, _usage, ("by", *TEXTS)),
+    Endpoint("/usage", "Sums of tokens and cost", UsageRow, _usage, ("by", "tz", *TEXTS)),
     Endpoint("/ledger", "All ledger rows", LedgerItem, _ledger, TEXTS),
     Endpoint("/search", "Full-text search in all sessions", items.HitItem, _search, ("q",)),
     Endpoint("/health", "The running proxies", ProxyReport, _health),
@@ -228,10 +241,10 @@ ENDPOINTS = (
 
 
 def routes() -> list[Route]:
-    return [Route(V1 + endpoint.path, _route(endpoint)) for endpoint in ENDPOINTS]
+    return [Route(V1 + endpoint.path, answer_of(endpoint)) for endpoint in ENDPOINTS]
 
 
-def _route(endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
+def answer_of(endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
     async def route(request: Request) -> Response:
         query = PageQuery.of(request.query_params)
         page = await endpoint.answer(request, query)

@@ -22,6 +22,7 @@ PARAMETERS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "project": ("The project's path, or text in it", TEXT),
     "model": ("The model's name, or text in it", TEXT),
     "machine": ("The name of the machine, if several homes are read", TEXT),
+    "person": ("The name of the person whose machine it is, on a hub", TEXT),
     "title": ("Text in the title", TEXT),
     "since": ("The first day to include, or a time: 2026-11-01, 7d, last week", TEXT),
     "until": ("The last day to include, or a time", TEXT),
@@ -35,6 +36,7 @@ PARAMETERS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
         {"type": "string", "enum": list(get_args(Order)), "default": "active"},
     ),
     "by": ("How to group the sums", {"type": "string", "enum": list(get_args(By)), "default": "day"}),
+    "tz": ("The zone whose days are meant, such as Europe/Berlin; without it, that of the server", TEXT),
     "q": ("Words, or a phrase in quotes", TEXT),
     "offset": ("How many items to skip", {"type": "integer", "minimum": 0, "maximum": 10**9, "default": 0}),
     "limit": (

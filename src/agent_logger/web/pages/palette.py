@@ -54,8 +54,9 @@ async def palette(request: Request) -> Response:
     text = request.query_params.get("q", "").strip()[:LONGEST_QUERY]
     sessions = await site.pool.query(lambda catalog: catalog.matching(text, limit=MOST_SESSIONS))
     choices = await site.pool.cached("choices", Catalog.choices)
+    views = [view for view in VIEWS if view.href not in site.missing_views]
     groups = [
-        PaletteGroup("Views", _matching(VIEWS if text else VIEWS[:FIRST_VIEWS], text)),
+        PaletteGroup("Views", _matching(views if text else views[:FIRST_VIEWS], text)),
         PaletteGroup("Projects", _matching(_projects(choices.projects), text)[:MOST_PROJECTS]),
         PaletteGroup("Sessions", [_session(site, summary) for summary in sessions]),
     ]

@@ -21,6 +21,7 @@ from agent_logger.web.site import site_of
 
 T = TypeVar("T")
 INITIAL_TURNS = 24  # drawn with the page; the others when they come near
+FRAMED_TURNS = 600  # drawn where no script can ask for more
 INLINE_CHARACTERS = 1_500  # characters of a tool's input and result; more is drawn when it is opened
 TICKS = 240  # of the mini-map
 STEPS = 600  # of the line of the context
@@ -66,9 +67,8 @@ async def session(request: Request) -> Response:
         if view is None:
             yield b'<p class="nothing">The files of this session were removed.</p>'
         else:
-            yield bytes(
-                (await render_view(request, view, "_conversation.html", initial_segments=_initial_segments(view))).body
-            )
+            segments = _initial_segments(view, FRAMED_TURNS if site.is_framed else INITIAL_TURNS)
+            yield bytes((await render_view(request, view, "_conversation.html", initial_segments=segments)).body)
         yield behind
 
     return StreamingResponse(page_parts(), media_type="text/html; charset=utf-8")
@@ -123,7 +123,8 @@ async def render_view(request: Request, view: SessionView, template: str, **valu
     site = site_of(request)
     common: dict[str, object] = {
         "is_expanded": False,
-        "renderer": SessionRenderer(view, site.session_url(view.summary.id)),
+        "renderer": SessionRenderer(view, site.session_url(view.summary.id), draws_all=site.is_framed),
+        "is_framed": site.is_framed,
         "view": view,
         "session": view.summary,
         "data_url": f"/api/v1{session_url(view.summary.id)}",
@@ -131,12 +132,12 @@ async def render_view(request: Request, view: SessionView, template: str, **valu
     return await site.pool.run(lambda: site.render(request, template, **(common | values)))
 
 
-def _initial_segments(view: SessionView) -> int:
+def _initial_segments(view: SessionView, most_turns: int) -> int:
     """How many segments are drawn at once."""
     turns = 0
     for number, segment in enumerate(view.segments):
         turns += segment.size
-        if turns > INITIAL_TURNS:
+        if turns > most_turns:
             return max(1, number)
     return len(view.segments)
 
@@ -148,8 +149,8 @@ class SessionRenderer:
     agent_id = staticmethod(agent_id)
     most_falls = MOST_FALLS
 
-    def __init__(self, view: SessionView, url: str) -> None:
-        self._view, self.url = view, url
+    def __init__(self, view: SessionView, url: str, *, draws_all: bool = False) -> None:
+        self._view, self.url, self._draws_all = view, url, draws_all
         self.cost, self.cost_of = view.cost, view.cost_of
 
     def parts(self, numbered_turn: NumberedTurn) -> Iterator[tuple[str, Part, int]]:
@@ -172,7 +173,7 @@ class SessionRenderer:
 
     def is_inline(self, tool_use: ToolUse) -> bool:
         size = len(tool_use.call.result or "") + len(str(tool_use.call.input))
-        return size <= INLINE_CHARACTERS or self.is_open(tool_use)
+        return self._draws_all or size <= INLINE_CHARACTERS or self.is_open(tool_use)
 
     def context(self) -> Markup:
         values = self._view.context

@@ -73,6 +73,7 @@ async def search(request: Request) -> Response:
     site = site_of(request)
     words = request.query_params.get("q", "").strip()[:LONGEST_QUERY]
     hits, problem, coverage = await site.pool.query(lambda catalog: _search(catalog, words))
+    await site.pool.query(lambda catalog: site.pool.note_reads(catalog, {hit.session for hit in hits}))
     template = "_hits.html" if "part" in request.query_params else "search.html"
     return site.render(
         request,

@@ -1,4 +1,4 @@
-"""Cost over time, as columns that are stacked by model, project, agent or machine."""
+"""Cost over time, as columns that are stacked by model, project, agent, machine or person."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from agent_logger.web import formatting
 from agent_logger.web.charts import StackedColumn, axis_values
 from agent_logger.web.filters import PageQuery
 
-Breakdown = Literal["model", "project", "agent", "machine"]
+Breakdown = Literal["model", "project", "agent", "machine", "person"]
 BREAKDOWNS: Sequence[Breakdown] = get_args(Breakdown)
 RANGES = (7, 30, 90, 365)  # days; the last is drawn by week
 WEEKS = 53  # of a year
@@ -25,7 +25,7 @@ Groups = Mapping[str | None, Total]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """A model, project, agent or machine in the chart, or all that are not in it by name."""
+    """A model, project, agent, machine or person in the chart, or all that are not in it by name."""
 
     number: int  # the class of its colour
     name: str

@@ -68,7 +68,9 @@ async def home(request: Request) -> Response:
     by: Breakdown = next((choice for choice in BREAKDOWNS if choice == query.get("by")), "model")
     now = datetime.now().astimezone()
     version = await site.pool.version()
-    content = await site.pool.cached(("home", now.date(), now.hour), lambda catalog: _read_home(catalog, now))
+    content = await site.pool.cached(
+        ("home", now.date(), now.hour), lambda catalog: _read_home(catalog, now, helps_setup=site.helps_setup)
+    )
     key = ("costs", now.date(), days, by)
     costs, most_expensive = await site.pool.cached(key, lambda catalog: _read_selected(catalog, now.date(), days, by))
     return site.render(
@@ -79,12 +81,16 @@ async def home(request: Request) -> Response:
         most_expensive=most_expensive,
         catalog_version=version,
         ranges=RANGES,
-        breakdowns=[choice for choice in BREAKDOWNS if choice != "machine" or site.several_machines],
+        breakdowns=[
+            choice
+            for choice in BREAKDOWNS
+            if (choice != "machine" or site.several_machines) and (choice != "person" or site.several_people)
+        ],
         data_url=f"/api/v1/usage?by=day&since={costs.since}",
     )
 
 
-def _read_home(catalog: Catalog, now: datetime) -> Home:
+def _read_home(catalog: Catalog, now: datetime, *, helps_setup: bool) -> Home:
     today = now.date()
     recent = catalog.sessions(limit=LISTED_SESSIONS)
     year = Filter(since=_midnight(today - timedelta(days=HEAT_DAYS)))
@@ -97,7 +103,7 @@ def _read_home(catalog: Catalog, now: datetime) -> Home:
         live=catalog.count(Filter(live=True)),
         recent=recent,
         by_day=by_day,
-        setup=None if recent else agent_setups(),
+        setup=agent_setups() if helps_setup and not recent else None,
     )
 
 
