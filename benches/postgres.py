@@ -149,7 +149,7 @@ LISTS: Mapping[str, Question] = {
     "choices": lambda catalog: catalog.choices(),
 }
 HOME: Mapping[str, Question] = {
-    "home": lambda catalog: home_page._read_home(catalog, NOW.astimezone()),
+    "home": lambda catalog: home_page._read_home(catalog, NOW.astimezone(), helps_setup=False),
     "costs of 30 days": lambda catalog: home_page._read_selected(catalog, NOW.date(), 30, "model"),
 }
 SEARCHES = {

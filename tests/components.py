@@ -29,6 +29,7 @@ from tests.clients import (
     find_pi,
 )
 from tests.postgres import find_postgresql
+from tests.seaweedfs import find_weed
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,7 @@ COMPONENTS: Mapping[str, Component] = {
     "postgresql": Component("apt-get", find_postgresql),
     "requests": Component("pip", partial(_package, "requests")),
     "schemathesis": Component("pip", (ROOT / ".venv/bin/schemathesis").exists),
+    "seaweedfs": Component("pip", find_weed),
     "strace": Component("apt-get", partial(_program, "strace")),
     "systemd": Component("apt-get", partial(_program, "systemd-analyze")),
     "uv": Component("pip", (ROOT / ".venv/bin/uv").exists),

@@ -17,6 +17,7 @@ from hypothesis import settings
 from tests.clients import Sandbox
 from tests.components import look_for
 from tests.postgres import PostgresServer, running_server
+from tests.seaweedfs import SeaweedServer, running_store
 
 if TYPE_CHECKING:
     from tests.journal.writer import Writers
@@ -36,11 +37,14 @@ FOREIGN = (
     *(
         "AGENT_LOGGER_",
         "ANTHROPIC_",
+        "AWS_",
+        "AZURE_",
         "CLAUDE",
         "CODEX_",
         "CONTINUE_",
         "FACTORY_",
         "GEMINI_",
+        "GOOGLE_",
         "GOOSE_",
         "GROK_",
         "HERMES_",
@@ -132,6 +136,20 @@ def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
     """The URL of an empty database."""
     with postgres_server.new_database() as name:
         yield postgres_server.url(name)
+
+
+@pytest.fixture(scope="session")
+def shared_bucket_server() -> Iterator[SeaweedServer]:
+    with running_store() as server:
+        yield server
+
+
+@pytest.fixture
+def bucket_server(shared_bucket_server: SeaweedServer, monkeypatch: pytest.MonkeyPatch) -> SeaweedServer:
+    """A store of this process with the protocol of S3, and its endpoint and keys in the environment."""
+    for name, value in shared_bucket_server.variables().items():
+        monkeypatch.setenv(name, value)
+    return shared_bucket_server
 
 
 @pytest.fixture

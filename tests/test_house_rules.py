@@ -160,7 +160,9 @@ HELP_VERBS = {
         "export",
         "follow",
         "import",
+        "join",
         "keep",
+        "leave",
         "list",
         "open",
         "print",
@@ -168,8 +170,10 @@ HELP_VERBS = {
         "record",
         "run",
         "search",
+        "send",
+        "serve",
     ),
-    *("set", "show", "start", "store", "write"),
+    *("set", "show", "start", "store", "withdraw", "write"),
 }
 
 

@@ -38,8 +38,10 @@ MAY_IMPORT = {
     "views": PURE | {"config", "agents", "logs", "catalog"},
     "exports": FILES | {"agents", "journal", "logs", "archive", "hooks", "catalog", "views"},
     "imports": FILES | {"agents", "journal", "logs", "archive", "hooks", "catalog"},
+    "push": FILES | {"agents", "journal", "logs", "archive", "hooks", "catalog", "views"},
+    "hub": None,
     **dict.fromkeys(
-        ["demo", "web", "adapters", "claude_code", "records", "sdk", "storage", "testing"], None
+        ["demo", "web", "hub", "adapters", "claude_code", "records", "sdk", "storage", "testing"], None
     ),  # anything but cli
 }
 READ_THE_ENVIRONMENT = {"config.py", "agents/folders.py"}
