@@ -96,7 +96,10 @@ def test_a_token_of_a_device_pushes_for_that_device_alone(hub: Hub) -> None:
 def test_a_link_signs_in_once_and_not_by_being_looked_at(hub: Hub) -> None:
     token = hub.people.link_token(MEMBER)
     for _ in range(3):  # as programs do that show a preview of a link
-        assert hub.ask(f"/open?token={token}").status == 200
+        page = hub.ask(f"/open?token={token}")
+        assert page.status == 200
+        assert "agent-logger hub" in page.text
+        assert "<nav" not in page.text  # there is nothing yet that they could open
     answer = hub.ask("/open", method="POST", headers=ORIGIN, form={"token": token})
     assert (answer.status, answer.headers["location"]) == (303, "/")
     (cookie,) = answer.cookies

@@ -25,6 +25,8 @@ NEXT_STEPS: Mapping[int, str] = {
     503: "Try again in a moment.",
 }
 
+VIEWS = (("/", "Home"), ("/team", "Team"), ("/sessions", "Sessions"), ("/reads", "Reads"))
+
 
 class HubSite(Site):
     zone = UTC  # of days, where a request names none
@@ -70,6 +72,8 @@ class HubSite(Site):
             "proxy": None,
             "catalog_problem": self.pool.refresher.problem,
             "data_url": None,
+            "views": VIEWS if self.reader else (),
+            "is_hub": True,
             "reader": self.reader,
             "is_framed": self.is_framed,
         }

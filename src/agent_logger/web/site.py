@@ -40,6 +40,7 @@ def _digest() -> str:
 STATIC = f"/static/{_digest()}"
 CONVERSATION_MARK = "<!-- the conversation -->"
 THEMES = ("light", "dark")
+VIEWS = (("/", "Home"), ("/sessions", "Sessions"), ("/live", "Live"), ("/health", "Health"))
 # Not a secret: without it, the page would be drawn once in the wrong colours.
 SITE_OF_REQUEST = "agent_logger.site"  # in the scope of a request
 THEME_COOKIE = "agent_logger_theme"
@@ -95,6 +96,8 @@ class Site:
             "proxy": min(proxy_reports(self.pool.home), key=lambda report: report.recording, default=None),  # the worst
             "catalog_problem": self.pool.refresher.problem,
             "data_url": None,
+            "views": VIEWS,
+            "is_hub": False,
             "reader": None,
             "is_framed": False,
         }

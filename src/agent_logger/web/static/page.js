@@ -62,9 +62,11 @@ document.addEventListener("keydown", event => {
 
 document.addEventListener("change", event => { event.target.form?.matches("[data-submit]") && event.target.form.requestSubmit(); });
 
-startSearch();
-startKeys(switchTheme);
+if (document.querySelector(".top nav")) { // else nobody has signed in: there is nothing to search or go to
+  startSearch();
+  startKeys(switchTheme);
+  startPalette();
+}
 startLists();
 startParts();
 startCharts();
-startPalette();
