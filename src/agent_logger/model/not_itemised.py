@@ -47,8 +47,10 @@ class Remainder(NamedTuple):
 
 def in_flight_until(total: ClientTotal) -> float | None:
     """The time until which the answer to a request without one may still come, in seconds since 1970."""
+    if total.ended is not None or not total.is_request:
+        return None
     started = _seconds(total.started)
-    return started + AT_WORK_SECONDS if total.is_request and total.ended is None and started else None
+    return started + AT_WORK_SECONDS if started else None
 
 
 def remainders(stretches: Iterable[Stretch], responses: Iterable[ModelResponse]) -> list[Remainder]:
@@ -231,15 +233,15 @@ class _Settled:
     def __init__(self) -> None:
         self._order: dict[_Open, int] = {}
         self._by_id: dict[str, list[_Open]] = {}
-        self._with_ids: dict[tuple[str, Witness], list[_Open]] = {}
-        self._without_ids: dict[tuple[str, Witness], list[_Open]] = {}
+        self._with_ids: dict[str, dict[Witness, list[_Open]]] = {}  # by session and witness
+        self._without_ids: dict[str, dict[Witness, list[_Open]]] = {}
 
     def add(self, stretch: _Open) -> None:
         self._order[stretch] = len(self._order)
         for message_id in set(stretch.total.message_ids):
             self._by_id.setdefault(message_id, []).append(stretch)
         kind = self._with_ids if stretch.total.message_ids else self._without_ids
-        kind.setdefault((stretch.session, stretch.total.witness), []).append(stretch)
+        kind.setdefault(stretch.session, {}).setdefault(stretch.total.witness, []).append(stretch)
 
     def totals_beside(self, stretch: _Open) -> list[_Open]:
         """The other totals of the same responses, in the order in which they were added."""
@@ -248,8 +250,8 @@ class _Settled:
         others = (
             other
             for kind in kinds
-            for (session, witness), members in kind.items()
-            if session == stretch.session and witness != stretch.total.witness
+            for witness, members in kind.get(stretch.session, {}).items()
+            if witness != stretch.total.witness
             for other in members
         )
         same.update(other for other in others if stretch.overlaps(other))
@@ -288,7 +290,8 @@ def _has_room(left: Tokens, response: ModelResponse) -> bool:
 
 
 def _claim(group: Sequence[_Open], responses: Sequence[ModelResponse]) -> None:
-    """Give the stretches of one witness, in its own order, the responses that only other witnesses saw."""
+    """Give the stretches of one witness, in its own order, the responses that only other witnesses saw. `group` is in
+    the order of `_Open.order`, and of stretches that began together stays so."""
     group = sorted(
         (stretch for stretch in group if stretch.total.is_whole or not stretch.total.message_ids), key=_began
     )
@@ -319,6 +322,8 @@ def _claim(group: Sequence[_Open], responses: Sequence[ModelResponse]) -> None:
 
 def _claim_by_time(group: Sequence[_Open], others: Sequence[ModelResponse]) -> list[ModelResponse]:
     """Assign responses to stretches by time. Returns the rest, which belongs to no stretch."""
+    if not others:  # nearly always, where a client counts each response
+        return []
     rest, calendar = [], _Calendar(group)
     for response in others:
         seconds = _seconds(response.at)
@@ -338,6 +343,8 @@ def _claim_by_time(group: Sequence[_Open], others: Sequence[ModelResponse]) -> l
 def _claim_by_room(group: Sequence[_Open], others: Sequence[ModelResponse]) -> None:
     """Assign responses to stretches by size: a response that is exactly what a stretch has left belongs to it; then
     each goes to the first stretch that has room."""
+    if not others:
+        return
     by_tokens: dict[Tokens | None, deque[ModelResponse]] = {}
     for response in others:
         by_tokens.setdefault(_without_hour(response.tokens), deque()).append(response)
@@ -363,8 +370,8 @@ def _without_hour(tokens: Tokens | None) -> Tokens | None:
     return (tokens[INPUT], tokens[OUTPUT], tokens[READ], tokens[WRITE], 0) if tokens else None
 
 
-def _began(stretch: _Open) -> tuple[float, tuple[object, ...]]:
-    return _seconds(stretch.total.started) or 0.0, stretch.order()
+def _began(stretch: _Open) -> float:
+    return _seconds(stretch.total.started) or 0.0
 
 
 def _name(model: str | None) -> str:

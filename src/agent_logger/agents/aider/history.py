@@ -15,6 +15,7 @@ Kind = Literal["start", "prompt", "notice", "answer"]
 START = re.compile(r"# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\s*")
 _HEADING = "# aider chat started at "
 _PROMPT, _NOTICE, _END = "#### ", "> ", "  "
+_BEGINNINGS = (_HEADING, _PROMPT, _NOTICE)
 _CONFIRMED = re.compile(r".*\(Y\)es/\(N\)o.*\]: ?\w*")  # what aider answers itself looks like a prompt
 
 
@@ -29,7 +30,8 @@ def passages(lines: Iterable[str]) -> Iterator[Passage]:
     """Split a history into passages. The lines have no newlines."""
     reading = _Reading()
     for line in lines:
-        yield from reading.take(line)
+        if not reading.goes_on(line):
+            yield from reading.take(line)
     yield from reading.flushed()
 
 
@@ -39,6 +41,14 @@ class _Reading:
         self._lines: list[str] = []
         self._is_after_blank = True
 
+    def goes_on(self, line: str) -> bool:
+        """Take one more line of an answer, which most lines are, if nothing else can begin with it."""
+        if self._kind != "answer" or not self._lines or line.startswith(_BEGINNINGS):
+            return False
+        self._lines.append(line)
+        self._is_after_blank = not line
+        return True
+
     def take(self, line: str) -> Iterator[Passage]:
         kind = self._kind_of(line)
         if kind is None:  # an empty line, or one more of the same passage
@@ -47,7 +57,7 @@ class _Reading:
             if (self._kind == "prompt" and not line) or (self._kind == "notice" and line.endswith(_END)):
                 yield from self.flushed()
         else:
-            if kind != self._kind or kind != "prompt" or not self._lines:
+            if self._lines and (kind != self._kind or kind != "prompt"):
                 yield from self.flushed()
             self._kind = kind
             self._lines.append(line)
