@@ -1,6 +1,7 @@
 """Writes conversations into files of lines of several agents, as the recordings in tests/data have them."""
 
 import json
+import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -417,8 +418,15 @@ def _aider_lines(talk: Conversation) -> Iterator[str]:
     for prompt in talk.prompts:
         yield f"\n#### {prompt.text}  "
         for each in prompt.responses:
-            yield f"\n{each.text}\n"
+            yield f"\n{_in_lines(each.text)}\n"
             if each.call:
-                yield f"f.py\n```\n<<<<<<< SEARCH\n=======\n{each.call['input']['content']}\n>>>>>>> REPLACE\n```\n"
+                code = _in_lines(each.call["input"]["content"])
+                yield f"f.py\n```\n<<<<<<< SEARCH\n=======\n{code}\n>>>>>>> REPLACE\n```\n"
             yield f"> Tokens: {(each.given + each.read) / 1000:.1f}k sent, {each.output} received.  "
             yield "> Applied edit to f.py  "
+
+
+def _in_lines(text: str) -> str:
+    """Return a text in lines as long as those of code: an answer of aider's is mostly code, and its reader reads
+    lines."""
+    return "\n".join(textwrap.wrap(text, 50))
