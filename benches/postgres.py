@@ -28,6 +28,7 @@ from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.postgres.connection import PostgresDatabase
 from agent_logger.catalog.postgres.engine import PostgresEngine
 from agent_logger.catalog.postgres.migrations import migrate
+from agent_logger.catalog.postgres.tables import SUM_QUARTERS
 from agent_logger.catalog.postgres.texts import PostgresTextIndex
 from agent_logger.catalog.refresh.changes import state
 from agent_logger.catalog.summary import Filter
@@ -95,6 +96,7 @@ def fill(database: PostgresDatabase, sessions: int, responses: int) -> None:
     for statement in MADE.split(";\n"):
         connection.execute(statement.encode(), values if "%(" in statement else None)
     connection.execute(CATALOG.encode())
+    connection.execute(SUM_QUARTERS.format(where="").encode())
     for first, last in divide(connection.execute("SELECT number, responses FROM made ORDER BY number").fetchall()):
         with connection.transaction():
             shard = index.add_shard(partial(fill_shard, connection, first, last))
