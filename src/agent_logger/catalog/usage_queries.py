@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta, tzinfo
@@ -14,10 +15,11 @@ from msgspec.structs import replace
 from agent_logger.agents.registry import canonical_name
 from agent_logger.catalog.database import QUARTERS, Database, json_list
 from agent_logger.catalog.ledger.blocks import BLOCK, Slice, UsageBlock, blocks
-from agent_logger.catalog.ledger.rows import BIT, EPOCH, WITNESS_SETS, LedgerRow
+from agent_logger.catalog.ledger.rows import BIT, EPOCH, WITNESS_SETS, LedgerRow, micros_of
 from agent_logger.catalog.ledger.stored_responses import decode_responses
 from agent_logger.catalog.ledger.totals import (
     ATTRIBUTES,
+    DAY,
     FORMS,
     QUARTER,
     By,
@@ -25,6 +27,7 @@ from agent_logger.catalog.ledger.totals import (
     Sum,
     Total,
     in_order,
+    offsets,
     time_key,
     totals,
 )
@@ -142,7 +145,6 @@ _QUARTERS = f"""
 """
 # Keys that are not the column of this name.
 _KEYS: Mapping[By, str] = {
-    **dict.fromkeys(FORMS, f"at / {QUARTER * 1_000_000}"),
     "tool": """(
         SELECT calls FROM response_tools
         WHERE response_tools.session = ledger_places.session AND message_key = hashed(message_id)
@@ -161,11 +163,39 @@ def _summed(database: Database, conditions: Filter) -> tuple[str, str]:
     return _SUMS, _ROWS
 
 
+FIRST_DAY = 1_672_531_200  # 2023-01-01: older responses, and those from the future, are few
+
+
+def _day(conditions: Filter, zone: tzinfo | None) -> str:
+    """Return a number that all rows of some time within one day of the zone have in common: of a day, or where a day is
+    not worth computing, of a quarter. (A multiple of a quarter in microseconds is no number of these days.)"""
+    quarter, day = QUARTER * 1_000_000, DAY * 1_000_000
+    last = max(int(time.time()) + DAY, FIRST_DAY)
+    first = FIRST_DAY
+    if conditions.since:
+        first = min(max(since(conditions.since) // 1_000_000, first), last)
+    if conditions.until:
+        last = max(min(until(conditions.until) // 1_000_000, last), first)
+    (begin, ahead), *changes = offsets(zone, first, last)
+    terms = [f"WHEN at < {begin * 1_000_000} THEN at / {quarter} * {quarter}"]
+    for at, later in changes:
+        terms.append(f"WHEN at < {at * 1_000_000} THEN (at + {ahead * 1_000_000}) / {day}")
+        ahead = later
+    terms.append(f"WHEN at < {last * 1_000_000} THEN (at + {ahead * 1_000_000}) / {day}")
+    return f"CASE {' '.join(terms)} ELSE at / {quarter} * {quarter} END"
+
+
+def _quarter(micros: int) -> int:
+    """Return the quarter of a moment, in seconds."""
+    return micros // 1_000_000 // QUARTER * QUARTER
+
+
 def usage(database: Database, by: By, conditions: Filter, zone: tzinfo | None = None) -> dict[str | None, Total]:
     """Return the same as `totals` over the rows, summed in the database."""
     where, values = _where(conditions, None)
     summed, rows = (_SUMS, _ROWS) if by == "tool" else _summed(database, conditions)
-    query = f"SELECT {_KEYS.get(by, by)}, {summed} {rows} WHERE {where} GROUP BY 1"
+    key, group = ("min(at)", _day(conditions, zone)) if by in FORMS else (_KEYS.get(by, by), "1")
+    query = f"SELECT {key}, {summed} {rows} WHERE {where} GROUP BY {group}"
     sums: dict[str | None, Sum] = {}
     try:
         for key, *columns in database.execute(query, values):
@@ -184,18 +214,17 @@ def usage_over_time(
     """Return totals by day, week or month, and within each by model, project, agent or machine."""
     where, values = _where(conditions, None)
     summed, rows = _summed(database, conditions)
-    query = f"SELECT {_KEYS[step]}, {_KEYS.get(by, by)}, {summed} {rows} WHERE {where} GROUP BY 1, 2"
+    day = _day(conditions, zone)
+    query = f"SELECT min(at), {_KEYS.get(by, by)}, {summed} {rows} WHERE {where} GROUP BY {day}, 2"
     key_of_quarter = cache(partial(time_key, step, zone=zone))
     sums: defaultdict[tuple[str | None, str | None], Sum] = defaultdict(Sum)
     try:
-        for quarter, name, *columns in database.execute(query, values):
-            sums[None if quarter is None else key_of_quarter(quarter * QUARTER), name].add_sums(
-                DatabaseSums._make(columns)
-            )
+        for at, name, *columns in database.execute(query, values):
+            sums[None if at is None else key_of_quarter(_quarter(at)), name].add_sums(DatabaseSums._make(columns))
     except (sqlite3.OperationalError, OverflowError):  # numbers that no model ever reached
         sums.clear()
         for row in ledger_rows(database, conditions):
-            key = key_of_quarter(int(row.at.timestamp()) // QUARTER * QUARTER) if row.at else None
+            key = key_of_quarter(_quarter(micros_of(row.at))) if row.at else None
             sums[key, getattr(row, ATTRIBUTES.get(by, by))].add(row)
     over_time: dict[str | None, dict[str | None, Total]] = {}
     for (key, name), group in sums.items():
@@ -276,7 +305,7 @@ def _shares(
     if by == "tool":
         yield from _shares_by_tool(json.loads(str(key)) if key else [], values)
     elif by in FORMS:
-        yield (None if key is None else time_key(by, int(str(key)) * QUARTER, zone)), values
+        yield (None if key is None else time_key(by, _quarter(int(str(key))), zone)), values
     else:
         yield (None if key is None else str(key)), values
 

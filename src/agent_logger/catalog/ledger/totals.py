@@ -17,6 +17,7 @@ By = Literal["day", "week", "month", "session", "model", "project", "agent", "ma
 
 ATTRIBUTES: Mapping[By, str] = {"machine": "home", "person": "home"}  # of a row, where it is not the name itself
 QUARTER = 900  # seconds; no zone changes its offset within one
+DAY = 86_400  # seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,3 +189,24 @@ FORMS: Mapping[By, str] = {"day": "%Y-%m-%d", "week": "%G-W%V", "month": "%Y-%m"
 def time_key(by: By, seconds: int, zone: tzinfo | None) -> str:
     """Return the day, week or month of a moment."""
     return datetime.fromtimestamp(seconds, UTC).astimezone(zone).strftime(FORMS[by])
+
+
+def offsets(zone: tzinfo | None, first: int, last: int) -> list[tuple[int, int]]:
+    """Return the seconds that a zone is ahead of UTC between two moments, each with the moment that it begins at; the
+    first begins before them. A zone that changes its clocks does so for longer than a day."""
+    days = range(first // DAY * DAY, last + DAY, DAY)
+    changes: list[tuple[int, int]] = []
+    for day in days:
+        ahead = _ahead(zone, day)
+        if not changes:
+            changes.append((day, ahead))
+        elif ahead != changes[-1][1]:
+            quarters = range(day - DAY + QUARTER, day + 1, QUARTER)
+            changes.append((next(at for at in quarters if _ahead(zone, at) == ahead), ahead))
+    return changes
+
+
+def _ahead(zone: tzinfo | None, seconds: int) -> int:
+    offset = datetime.fromtimestamp(seconds, UTC).astimezone(zone).utcoffset()
+    assert offset is not None
+    return int(offset.total_seconds())
