@@ -170,17 +170,28 @@ def matching_ids(database: Database, words: Sequence[str], limit: int, owner: Ow
 def choices(database: Database, most: int, owner: Ownership | None = None) -> SessionChoices:
     """Return the values that sessions have, those of the session last active first."""
     where, values = where_clause(owner_terms("sessions.id", owner))
-
-    def names(column: str, tables: str = "sessions") -> tuple[str, ...]:
-        query = f"""
-            SELECT {column} FROM {tables} WHERE {column} IS NOT NULL AND {where}
-            GROUP BY 1 ORDER BY max(last_active) DESC, 1 LIMIT ?
+    kinds = {"agent": "combinations", "project": "combinations", "value": "combinations, json_each(models)"}
+    newest = [
+        f"""
+        SELECT * FROM (
+            SELECT '{column}', {column} AS name, max(last_active) AS last_active FROM {tables}
+            WHERE {column} IS NOT NULL GROUP BY 2 ORDER BY 3 DESC, 2 LIMIT ?
+        ) AS newest
         """
-        return tuple(name for (name,) in database.execute(query, [*values, most]))
-
-    return SessionChoices(
-        agents=names("agent"), projects=names(PROJECT), models=names("value", "sessions, json_each(models)")
-    )
+        for column, tables in kinds.items()
+    ]
+    query = f"""
+        WITH combinations AS MATERIALIZED (
+            SELECT agent, {PROJECT} AS project, models, max(last_active) AS last_active FROM sessions WHERE {where}
+            GROUP BY 1, 2, 3
+        )
+        {" UNION ALL ".join(newest)} ORDER BY 1, 3 DESC, 2
+    """
+    names: dict[str, list[str]] = {column: [] for column in kinds}
+    for column, name, _ in database.execute(query, [*values, *[most] * len(kinds)]):
+        names[column].append(name)
+    agents, projects, models = map(tuple, names.values())
+    return SessionChoices(agents=agents, projects=projects, models=models)
 
 
 def count_sessions(database: Database, conditions: Filter) -> int:
@@ -304,9 +315,10 @@ def live_candidates(database: Database) -> list[str]:
     begin = time.time() - AT_WORK_SECONDS
     rows = database.execute(
         f"""
-        SELECT id FROM sessions WHERE id IN (SELECT value FROM json_each(:running))
-            OR id IN (SELECT session FROM sources WHERE {OPEN_LOG})
-            OR modified >= :begin AND (details_stamp IS NOT stamp OR coalesce({ENDED} >= :begin * 1e6, true))
+        SELECT id FROM sessions WHERE id IN (SELECT value FROM json_each(:running)) UNION
+        SELECT id FROM sessions WHERE id IN (SELECT session FROM sources WHERE {OPEN_LOG}) UNION
+        SELECT id FROM sessions WHERE modified >= :begin
+            AND (details_stamp IS NOT stamp OR coalesce({ENDED} >= :begin * 1e6, true))
         """,
         {"begin": begin, "running": json_list(running_sessions())},
     )
