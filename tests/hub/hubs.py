@@ -72,10 +72,10 @@ def running_hub(folder: Path, port: int = 0) -> Iterator[Hub]:
         process.stdout.close()
 
 
-def serve_alone(folder: str, port: int) -> None:
+def serve_alone(folder: str, port: int, store: str | None = None) -> None:
     from agent_logger.hub.server import HubAddress, serve
 
-    serve(HubParts(HubFolder(Path(folder))), HubAddress("127.0.0.1", port), lambda url: print(url, flush=True))
+    serve(HubParts(HubFolder(Path(folder)), store), HubAddress("127.0.0.1", port), lambda url: print(url, flush=True))
 
 
 def rules(level: Level, names: Mapping[str, str] | None = None, **levels: Level) -> ShareRules:

@@ -268,10 +268,10 @@ def _revoke_machines(parts: "HubParts", person: str, machine: str) -> None:
 def rebuild(settings: config.Configuration) -> int:
     """Make the index, homes and catalog from the store. Stop 'hub serve' before."""
     from agent_logger import __version__
-    from agent_logger.hub.work import work_once, working
+    from agent_logger.hub.work import serving, work_once, working
 
     parts = _parts(settings)
-    with working(parts.folder):
+    with serving(parts), working(parts.folder):
         parts.use_store()
         damaged = parts.intake(__version__).rebuild()
         parts.assembly.clear()

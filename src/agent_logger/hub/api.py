@@ -5,6 +5,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import TypeVar
 
 import msgspec
@@ -67,8 +68,11 @@ class _Pace:
 class PushApi:
     """Answers devices. One request at a time changes the hub."""
 
-    def __init__(self, intake: Intake, people: People) -> None:
-        self.intake, self.people = intake, people
+    def __init__(
+        self, intake: Intake, people: People, changing: Callable[[], AbstractContextManager[None]] = nullcontext
+    ) -> None:
+        """`changing`: what other processes that change the hub wait for."""
+        self.intake, self.people, self._changing = intake, people, changing
         self._lock = threading.Lock()
         self._pace = _Pace()
         self._ranges = 0
@@ -78,7 +82,7 @@ class PushApi:
         """Run a request of a device in another thread, after those before it."""
 
         def alone() -> T:
-            with self._lock:
+            with self._lock, self._changing():
                 return request()
 
         return await run_in_threadpool(alone)

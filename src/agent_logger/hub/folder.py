@@ -7,6 +7,8 @@ STORE = "store"
 HOMES = "homes"
 CATALOG = "catalog"
 WORK_LOCK = "work.lock"
+CHANGE_LOCK = "change.lock"
+SERVE_LOCK = ".serve.lock"  # hidden: in a store, too, where it is no object
 
 
 class HubFolder(NamedTuple):
@@ -29,6 +31,14 @@ class HubFolder(NamedTuple):
     @property
     def work_lock(self) -> Path:
         return self.path / WORK_LOCK
+
+    @property
+    def change_lock(self) -> Path:
+        return self.path / CHANGE_LOCK
+
+    @property
+    def serve_lock(self) -> Path:
+        return self.path / SERVE_LOCK
 
 
 def hub_folder(home: Path) -> HubFolder:

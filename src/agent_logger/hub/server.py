@@ -17,7 +17,7 @@ from agent_logger.errors import ConfigError, StoreError
 from agent_logger.hub.access import AccessOptions, Network
 from agent_logger.hub.api import PushApi
 from agent_logger.hub.app import hub_app
-from agent_logger.hub.work import HubParts, homes_of_hub
+from agent_logger.hub.work import HubParts, changing, homes_of_hub, serving
 from agent_logger.web.catalog_pool import CatalogPool
 
 SHUTDOWN_SECONDS = 5
@@ -65,12 +65,19 @@ class HubAddress(NamedTuple):
 
 
 def serve(parts: HubParts, address: HubAddress, ready: Callable[[str], None]) -> None:
-    """Serve until SIGTERM or SIGINT. Calls `ready` with the address. Raises `StoreError` if the port is taken, and
-    `ConfigError`."""
+    """Serve until SIGTERM or SIGINT. Calls `ready` with the address. Raises `StoreError` if the port is taken,
+    `HubBusyError` if another process serves, and `ConfigError`."""
     address.check()
+    with serving(parts):
+        _serve(parts, address, ready)
+
+
+def _serve(parts: HubParts, address: HubAddress, ready: Callable[[str], None]) -> None:
     listener = _listen(address)
     bound = address._replace(port=listener.getsockname()[1])
-    api = PushApi(parts.intake(__version__), parts.people)
+    with changing(parts.folder):
+        intake = parts.intake(__version__)
+    api = PushApi(intake, parts.people, lambda: changing(parts.folder))
     pool = CatalogPool(homes_of_hub(parts.folder), reads_files=False)
     app = hub_app(pool, parts.people, address.access, api.routes())
     log_as_json()

@@ -5,7 +5,7 @@ import logging
 import resource
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from agent_logger import platform
 from agent_logger.catalog.catalog import Catalog
@@ -15,18 +15,20 @@ from agent_logger.errors import AgentLoggerError, StoreError
 from agent_logger.home.homes import Homes
 from agent_logger.hub import statements
 from agent_logger.hub.database import HubDatabase
-from agent_logger.hub.folder import HubFolder
+from agent_logger.hub.folder import SERVE_LOCK, HubFolder
 from agent_logger.hub.people import People
 from agent_logger.hub.storage.assembly import TABLES as ASSEMBLY_TABLES
 from agent_logger.hub.storage.assembly import Assembly, AssemblyReport
 from agent_logger.hub.storage.intake import Intake
 from agent_logger.hub.storage.sqlite_index import TABLES as INDEX_TABLES
 from agent_logger.hub.storage.sqlite_index import SqliteIndex
+from agent_logger.hub.storage.store import FolderStore
 from agent_logger.hub.storage.stores import open_store
 
 log = logging.getLogger("agent_logger.hub")
 
 LOOK_SECONDS = 1.0
+WAIT_SECONDS = 0.01
 MEMORY_BYTES = 8 << 30
 
 
@@ -47,7 +49,7 @@ class HubParts:
         self.assembly = Assembly(self.database, self.index, self.store, folder.homes)
 
     def intake(self, version: str) -> Intake:
-        """Return what takes pushes. One process at a time may have it. Raises `StoreError` if the index is that of
+        """Return what takes pushes, for one who is `serving` or `changing`. Raises `StoreError` if the index is that of
         another store: what machines have pushed already would be missing in this one."""
         recorded = self._recorded_location()
         if recorded != self._location:
@@ -85,6 +87,37 @@ def working(folder: HubFolder) -> Iterator[None]:
         if not platform.lock(lock):
             raise HubBusyError("another 'agent-logger hub work' is running")
         yield
+
+
+@contextmanager
+def serving(parts: HubParts) -> Iterator[None]:
+    """Take pushes alone. Raises `HubBusyError` if another process does, of this hub, or into the same folder of
+    objects. Nobody can tell that of a bucket."""
+    paths = [parts.folder.serve_lock]
+    if isinstance(parts.store, FolderStore):
+        paths.append(parts.store.folder / SERVE_LOCK)
+    with ExitStack() as locks:
+        for path in paths:
+            platform.make_folder(path.parent)
+            if not _is_locked_now(locks.enter_context(platform.open_or_create(path))):
+                raise HubBusyError(f"another 'agent-logger hub serve' uses {path.parent}: stop it first")
+        yield
+
+
+@contextmanager
+def changing(folder: HubFolder) -> Iterator[None]:
+    """Change index and store alone, after the process that does so now."""
+    with platform.open_or_create(folder.change_lock) as lock:
+        while not _is_locked_now(lock):
+            time.sleep(WAIT_SECONDS)
+        yield
+
+
+def _is_locked_now(lock: platform.Held) -> bool:
+    try:
+        return platform.lock(lock)
+    except platform.NoLocksError:  # nobody can tell here
+        return True
 
 
 def work_once(parts: HubParts) -> AssemblyReport:

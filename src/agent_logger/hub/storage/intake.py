@@ -138,6 +138,7 @@ class Intake:
     def state_level(self, sender: SendingDevice, session: str, statement: Statement) -> Statement:
         check_session(session)
         check_number(statement.revision)
+        self.recover()
         self._check_not_withdrawn(sender, session)
         now = self._index.level(sender.device, session)
         level = SharedLevel(statement.level, statement.revision)
@@ -167,6 +168,7 @@ class Intake:
         check_object(name)
         check_number(generation)
         check_head(head)
+        self.recover()
         self._check_open(sender, name, head)
         generations = self._index.generations(sender.device, name)
         newest = generations[-1] if generations else None
@@ -204,6 +206,7 @@ class Intake:
             refuse("too_large" if data else "malformed", f"a range has 1 to {MOST_RANGE_BYTES:,} bytes")
         if hashlib.sha256(data).hexdigest() != sha256:
             refuse("bad_hash", "the bytes are not those of the hash")
+        self.recover()
         generations = self._index.generations(sender.device, name)
         newest = generations[-1] if generations else None
         if self._index.is_object_withdrawn(sender.person, name):
@@ -238,6 +241,7 @@ class Intake:
 
     def withdraw(self, sender: SendingDevice, session: str) -> Withdrawn:
         check_session(session)
+        self.recover()
         senders = self._index.senders()
         own = [each.device for each in senders if each.person == sender.person]
         others = {each.person for each in senders if each.person != sender.person}
@@ -260,7 +264,8 @@ class Intake:
     # ------------------------------------------------------------ after a crash
 
     def recover(self) -> None:
-        """Bring store and index in line: what was not answered is taken back, and deletions are finished."""
+        """Bring store and index in line: what was not answered is taken back, and deletions are finished. Each request
+        begins with it, for the one before may have failed: what it repeats is not answered before it is done."""
         for name in self._index.unfinished():
             self._store.delete(name)
             self._index.finish(name)
@@ -319,9 +324,15 @@ class Intake:
     def _create(self, name: str, data: bytes) -> None:
         """Store something. Until `finish` is called of it, it does not count."""
         self._index.begin(name)
-        if not self._store.create(name, data):  # left by a crash that is not recovered from
+        if not self._store.create(name, data) and not self._has_stored(name, data):  # damaged, and sent again
             self._store.delete(name)
             self._store.create(name, data)
+
+    def _has_stored(self, name: str, data: bytes) -> bool:
+        try:
+            return self._store.read(name) == data
+        except FileNotFoundError:
+            return False
 
     def _forget(self, device: str, generations: Iterable[Generation]) -> list[str]:
         """Forget generations. Returns the names of what is to be deleted from the store after that."""
