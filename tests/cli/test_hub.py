@@ -175,6 +175,63 @@ def test_a_hub_is_verified_and_rebuilt(ann: Person, server: Person, url: str) ->
     assert damaged.name in server.run("hub", "verify", code=1).stdout
 
 
+def test_what_is_missing_from_the_store_is_named(ann: Person, server: Person, url: str) -> None:
+    join(ann, server, url)
+    ann.run("push", "--once")
+    (missing,) = (server.home / "hub" / "store" / "devices").glob("*/objects/*/*/0000000000000000")
+    missing.unlink()
+    done = server.run("hub", "verify", code=1)
+    assert missing.name in done.stdout
+    assert "1 object missing" in done.stderr
+
+
+def test_an_admin_deletes_a_session_for_good(ann: Person, server: Person, url: str) -> None:
+    join(ann, server, url)
+    ann.run("push", "--once")
+    sessions_of_hub(server, 1)
+    assert server.run("hub", "delete", code=2)
+    assert "not a terminal" in server.run("hub", "delete", SESSION, code=2).stderr
+    server.run("hub", "delete", "nothing", "--yes", code=1)
+    assert "nobody" in server.run("hub", "delete", "--person", "ben", "--yes", code=1).stderr
+    assert "1 object of 1 session" in server.run("hub", "delete", SESSION, "--yes").stderr
+    sessions_of_hub(server, 0)
+    assert not list((server.home / "hub" / "store" / "devices").glob("*/objects/*/*/*"))
+    claude_file(ann.folder, SESSION, [user(3, "and now", SESSION), assistant(4, "fine", SESSION)])
+    ann.run("push", "--once")
+    sessions_of_hub(server, 0)
+
+
+def test_an_admin_deletes_what_a_person_has_pushed(ann: Person, server: Person, url: str) -> None:
+    join(ann, server, url)
+    claude_file(ann.folder, ID.format(4), [user(1, "another", ID.format(4)), assistant(7, "ok", ID.format(4))])
+    ann.run("push", "--once")
+    sessions_of_hub(server, 2)
+    assert "of 2 sessions" in server.run("hub", "delete", "--person", "ann", "--yes").stderr
+    sessions_of_hub(server, 0)
+
+
+def test_old_sessions_are_deleted(ann: Person, server: Person, url: str) -> None:
+    join(ann, server, url)
+    recent = ID.format(4)
+    claude_file(ann.folder, recent, [user(1, "another", recent), assistant(7, "ok", recent)])
+    for path in (ann.folder / ".claude").rglob("*.jsonl"):
+        age = 0 if recent in path.name else 40 * 86_400
+        os.utime(path, (time.time() - age, time.time() - age))
+    ann.run("share", "--level", "contents")
+    ann.run("push", "--once")
+    sessions_of_hub(server, 2)
+    assert "deleted 0 sessions" in server.run("hub", "retain", "60", "--yes").stderr
+    assert "deleted 1 session" in server.run("hub", "retain", "30", "--yes").stderr
+    (session,) = sessions_of_hub(server, 1)
+    assert session["id"] == recent
+    assert "Everything can be read" in server.run("hub", "verify").stderr
+    ann.run("push", "--once")
+    sessions_of_hub(server, 1)
+    claude_file(ann.folder, SESSION, [user(30, "and now", SESSION), assistant(31, "fine", SESSION)])
+    ann.run("push", "--once")
+    sessions_of_hub(server, 2)
+
+
 def test_levels_stay_in_the_settings_with_all_else(ann: Person) -> None:
     ann.home.mkdir(exist_ok=True)
     path = ann.home / "config.toml"

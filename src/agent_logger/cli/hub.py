@@ -289,17 +289,94 @@ def rebuild(settings: config.Configuration) -> int:
 @store_option
 @settings_options()
 def verify(settings: config.Configuration) -> int:
-    """Read everything in the store, and report what is damaged."""
-    from agent_logger.hub.storage.checks import damaged_objects
+    """Read everything in the store, and report what is damaged or missing."""
+    from agent_logger.hub.storage.checks import damaged_objects, missing_objects
 
     parts = _parts(settings)
     count = 0
     for name in damaged_objects(parts.store):
         count += 1
         _output.echo(name)
+    missing = missing_objects(parts.index, parts.store)
+    for name in missing:
+        _output.echo(name)
     parts.close()
+    if missing:
+        _output.note(f"{pluralize(len(missing), 'object')} missing from the store; the hub has acknowledged them")
     _output.note("Everything can be read." if not count else f"{pluralize(count, 'object')} cannot be read")
-    return 1 if count else 0
+    return 1 if count or missing else 0
+
+
+@command.command()
+@click.argument("session", metavar="[SESSION]", required=False)
+@click.option("--person", metavar="NAME", help="Of this person; without SESSION everything that the person has pushed.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@store_option
+@settings_options()
+def delete(settings: config.Configuration, session: str | None, person: str | None, yes: bool) -> int:
+    """Delete a session, or everything of a person, for good: it cannot be pushed again.
+
+    SESSION is the whole id. The hub may run.
+
+    \b
+    Examples:
+      agent-logger hub delete 9e3842d3-6a51-4f0c-9d2e-0c7f6f3a1b55
+      agent-logger hub delete --person ben
+    """
+    from agent_logger import __version__
+    from agent_logger.hub.work import changing
+
+    if not session and not person:
+        raise click.UsageError("give a SESSION, --person NAME or both")
+    parts = _parts(settings)
+    try:
+        owner = parts.people.person(person) if person else None
+        what = " ".join([f"session {session}" if session else "all sessions", *([f"of {owner.name}"] if owner else [])])
+        if not _output.confirm(f"Delete {what} from this hub for good?", yes=yes):
+            return 1
+        with changing(parts.folder):
+            withdrawn = parts.intake(__version__).delete(session, owner.id if owner else None)
+        names = parts.names
+        for owner_id, each in withdrawn:
+            parts.people.note_deletion(names.get(owner_id, owner_id), each.session)
+    finally:
+        parts.close()
+    objects = sum(each.objects for _, each in withdrawn)
+    _output.note(
+        f"deleted {pluralize(objects, 'object')} of {pluralize(len({e.session for _, e in withdrawn}), 'session')}"
+    )
+    return 0 if withdrawn else 1
+
+
+@command.command()
+@click.argument("days", type=click.IntRange(min=1))
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@store_option
+@settings_options()
+def retain(settings: config.Configuration, days: int, yes: bool) -> int:
+    """Delete sessions of which nothing has changed for DAYS days.
+
+    What counts is the time of a session's newest file, as its machines say. A session that continues is pushed again.
+    The hub may run.
+
+    \b
+    Examples:
+      agent-logger hub retain 365 --yes
+    """
+    from agent_logger import __version__
+    from agent_logger.clock import CLOCK
+    from agent_logger.hub.work import changing
+
+    if not _output.confirm(f"Delete sessions that have not changed for {pluralize(days, 'day')}?", yes=yes):
+        return 1
+    parts = _parts(settings)
+    try:
+        with changing(parts.folder):
+            sessions = parts.intake(__version__).delete_older(CLOCK.wall() - days * 86_400)
+    finally:
+        parts.close()
+    _output.note(f"deleted {pluralize(len(sessions), 'session')}")
+    return 0
 
 
 def _store() -> str | None:

@@ -171,6 +171,10 @@ class People:
                 self.database.execute(sql.REVOKE_TOKENS_OF_KIND, (self._now(), person.id, kind))
             self._add_event("revoke", owner=person.name, detail="tokens")
 
+    def note_deletion(self, owner: str, session: str) -> None:
+        """Record that an admin has deleted what a person had pushed of a session."""
+        self._add_event("delete", owner=owner, session=session)
+
     # ------------------------------------------------------------ tokens
 
     def exchange_invite(self, invite: str, machine: str, peer: str = "") -> str | None:

@@ -1,10 +1,11 @@
-"""Reads all of a store."""
+"""Compares a store with the index, and with the hashes of its objects."""
 
 from collections.abc import Iterator
 
 import msgspec
 
-from agent_logger.hub.storage.intake import unpacked_range
+from agent_logger.hub.storage.index import HubIndex
+from agent_logger.hub.storage.intake import generation_name, range_name, unpacked_range
 from agent_logger.hub.storage.store import ObjectStore
 
 
@@ -16,5 +17,24 @@ def damaged_objects(store: ObjectStore) -> Iterator[str]:
                 msgspec.json.decode(store.read(name))
             else:
                 unpacked_range(store.read(name))
+        except FileNotFoundError:  # deleted since then
+            continue
         except (OSError, ValueError):
             yield name
+
+
+def missing_objects(index: HubIndex, store: ObjectStore) -> list[str]:
+    """Return the names of what the index lists and the store does not have. A hub that runs changes both."""
+    before = _listed(index)
+    present = set(store.names(""))
+    return sorted((before & _listed(index)) - present)
+
+
+def _listed(index: HubIndex) -> set[str]:
+    names = set()
+    for sender in index.senders():
+        for each in index.objects(sender.device):
+            names.add(f"{generation_name(sender.device, each.object, each.generation)}/head.json")
+            for stored in index.ranges(sender.device, each.object, each.generation):
+                names.add(range_name(sender.device, each.object, each.generation, stored.offset))
+    return names

@@ -242,24 +242,63 @@ class Intake:
     def withdraw(self, sender: SendingDevice, session: str) -> Withdrawn:
         check_session(session)
         self.recover()
+        return self._withdraw(sender.person, session)
+
+    def _withdraw(self, person: str, session: str) -> Withdrawn:
         senders = self._index.senders()
-        own = [each.device for each in senders if each.person == sender.person]
-        others = {each.person for each in senders if each.person != sender.person}
-        copies = tuple(sorted(person for person in others if self._has(person, session)))
-        if self._index.is_withdrawn(sender.person, session):
+        own = [each.device for each in senders if each.person == person]
+        others = {each.person for each in senders if each.person != person}
+        copies = tuple(sorted(other for other in others if self._has(other, session)))
+        if self._index.is_withdrawn(person, session):
             return Withdrawn(session=session, others=copies)
         objects = [(device, each) for device in own for each in self._index.objects_of(device, session)]
         names = tuple(sorted({each.object for _, each in objects}))
-        at = tombstone_name(sender.person, session)
-        self._create(at, msgspec.json.encode((sender.person, WithdrawalNote(session=session, objects=names))))
+        at = tombstone_name(person, session)
+        self._create(at, msgspec.json.encode((person, WithdrawalNote(session=session, objects=names))))
         deletions: list[str] = []
         with self._index.change():
-            self._index.withdraw(sender.person, session, names)
+            self._index.withdraw(person, session, names)
             self._index.finish(at)
             for device in own:
                 deletions += self._forget(device, self._index.objects_of(device, session))
         self._delete(deletions)
         return Withdrawn(session=session, objects=len(names), others=copies)
+
+    # ------------------------------------------------------------ of an admin
+
+    def delete(self, session: str | None = None, person: str | None = None) -> list[tuple[str, Withdrawn]]:
+        """Withdraw a session, all sessions of a person, or that session of that person. Returns people with what was
+        withdrawn of theirs."""
+        self.recover()
+        owned: dict[str, set[str]] = {}
+        for sender in self._index.senders():
+            if person in (None, sender.person):
+                stated = self._index.levels(sender.device)
+                owned.setdefault(sender.person, set()).update(name for name in stated if session in (None, name))
+        return [
+            (owner, self._withdraw(owner, name))
+            for owner, names in sorted(owned.items())
+            for name in sorted(names)
+            if not self._index.is_withdrawn(owner, name)
+        ]
+
+    def delete_older(self, than: float) -> list[str]:
+        """Delete the objects of sessions of which no machine has a file that changed since then. Returns the sessions.
+        What changes again is pushed again. Files of an unknown time stay."""
+        self.recover()
+        newest: dict[str, float] = {}
+        for sender in self._index.senders():
+            for each in self._index.objects(sender.device):
+                modified = each.modified or float("inf")
+                newest[each.head.session] = max(newest.get(each.head.session, modified), modified)
+        old = sorted(session for session, modified in newest.items() if modified < than)
+        for session in old:
+            deletions: list[str] = []
+            with self._index.change():
+                for sender in self._index.senders():
+                    deletions += self._forget(sender.device, self._index.objects_of(sender.device, session))
+            self._delete(deletions)
+        return old
 
     # ------------------------------------------------------------ after a crash
 
