@@ -185,6 +185,19 @@ def test_what_is_missing_from_the_store_is_named(ann: Person, server: Person, ur
     assert "1 object missing" in done.stderr
 
 
+def test_a_later_claim_to_a_session_is_named(ann: Person, server: Person, url: str, tmp_path: Path) -> None:
+    join(ann, server, url)
+    ann.run("push", "--once")
+    assert SESSION not in server.run("hub", "verify").stderr
+    ben = Person(tmp_path / "ben")
+    claude_file(ben.folder, SESSION, [user(1, "mine", SESSION), assistant(2, "mine", SESSION)])
+    ben.run("join", url, "-", said=server.run("hub", "invite", "ben", "--url", url).stdout)
+    ben.run("push", "--once")
+    assert f"session {SESSION} is ann's; ben has pushed it later" in server.run("hub", "verify").stderr
+    ben.run("withdraw", SESSION, "--yes")
+    assert SESSION not in server.run("hub", "verify").stderr
+
+
 def test_an_admin_deletes_a_session_for_good(ann: Person, server: Person, url: str) -> None:
     join(ann, server, url)
     ann.run("push", "--once")

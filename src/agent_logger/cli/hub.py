@@ -290,7 +290,7 @@ def rebuild(settings: config.Configuration) -> int:
 @settings_options()
 def verify(settings: config.Configuration) -> int:
     """Read everything in the store, and report what is damaged or missing."""
-    from agent_logger.hub.storage.checks import damaged_objects, missing_objects
+    from agent_logger.hub.storage.checks import contested_sessions, damaged_objects, missing_objects
 
     parts = _parts(settings)
     count = 0
@@ -300,6 +300,10 @@ def verify(settings: config.Configuration) -> int:
     missing = missing_objects(parts.index, parts.store)
     for name in missing:
         _output.echo(name)
+    names = parts.names
+    for session, (first, *later) in contested_sessions(parts.index):
+        others = ", ".join(names.get(person, person) for person in later)
+        _output.note(_output.hidden(f"session {session} is {names.get(first, first)}'s; {others} has pushed it later"))
     parts.close()
     if missing:
         _output.note(f"{pluralize(len(missing), 'object')} missing from the store; the hub has acknowledged them")

@@ -30,6 +30,23 @@ def missing_objects(index: HubIndex, store: ObjectStore) -> list[str]:
     return sorted((before & _listed(index)) - present)
 
 
+def contested_sessions(index: HubIndex) -> Iterator[tuple[str, list[str]]]:
+    """Yield the sessions of which the hub has objects of several people, with the people, the first one first."""
+    claims: dict[str, list[tuple[int, str]]] = {}
+    for person in {sender.person for sender in index.senders()}:
+        for session, number in index.claims(person).items():
+            claims.setdefault(session, []).append((number, person))
+    for session, numbered in sorted(claims.items()):
+        people = [person for _, person in sorted(numbered) if len(numbered) > 1 and _has(index, person, session)]
+        if len(people) > 1:
+            yield session, people
+
+
+def _has(index: HubIndex, person: str, session: str) -> bool:
+    devices = (sender.device for sender in index.senders() if sender.person == person)
+    return any(index.objects_of(device, session) for device in devices)
+
+
 def _listed(index: HubIndex) -> set[str]:
     names = set()
     for sender in index.senders():

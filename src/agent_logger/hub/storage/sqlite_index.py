@@ -30,6 +30,7 @@ TABLES = (
     """CREATE TABLE IF NOT EXISTS claims (
         person TEXT NOT NULL, session TEXT NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (person, session)
     )""",
+    "CREATE INDEX IF NOT EXISTS claims_session ON claims (session, number)",
     "CREATE TABLE IF NOT EXISTS withdrawn (person TEXT NOT NULL, session TEXT NOT NULL, PRIMARY KEY (person, session))",
     """CREATE TABLE IF NOT EXISTS withdrawn_objects (
         person TEXT NOT NULL, object TEXT NOT NULL, PRIMARY KEY (person, object)
