@@ -175,7 +175,7 @@ def test_a_hub_is_verified_and_rebuilt(ann: Person, server: Person, url: str) ->
     assert damaged.name in server.run("hub", "verify", code=1).stdout
 
 
-def test_what_is_missing_from_the_store_is_named(ann: Person, server: Person, url: str) -> None:
+def test_objects_missing_from_the_store_are_named(ann: Person, server: Person, url: str) -> None:
     join(ann, server, url)
     ann.run("push", "--once")
     (missing,) = (server.home / "hub" / "store" / "devices").glob("*/objects/*/*/0000000000000000")
@@ -214,7 +214,7 @@ def test_an_admin_deletes_a_session_for_good(ann: Person, server: Person, url: s
     sessions_of_hub(server, 0)
 
 
-def test_an_admin_deletes_what_a_person_has_pushed(ann: Person, server: Person, url: str) -> None:
+def test_an_admin_deletes_everything_of_a_person(ann: Person, server: Person, url: str) -> None:
     join(ann, server, url)
     claude_file(ann.folder, ID.format(4), [user(1, "another", ID.format(4)), assistant(7, "ok", ID.format(4))])
     ann.run("push", "--once")

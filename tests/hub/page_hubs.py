@@ -92,7 +92,7 @@ class Hub:
         return f"agent_logger_hub={token}"
 
     def refusals(self) -> list[str]:
-        return [event.detail for event in self.people.events(1000) if event.event == "refused"]
+        return [event.detail for event in self.people.events(1_000_000) if event.event == "refused"]
 
     async def _ask(self, path: str, method: str, peer: str, headers: Mapping[str, str], body: bytes) -> Answer:
         raw, _, query = path.partition("?")

@@ -83,7 +83,7 @@ def test_a_withdrawal_is_not_acknowledged_before_the_objects_are_gone(intake: In
     assert objects(store) == []
 
 
-def test_what_is_pushed_after_a_failed_deletion_survives_a_restart(
+def test_a_push_after_a_failed_deletion_survives_a_restart(
     intake: Intake, index: MemoryIndex, store: FailingStore
 ) -> None:
     store.fails = True
