@@ -202,7 +202,7 @@ def test_an_admin_deletes_a_session_for_good(ann: Person, server: Person, url: s
     join(ann, server, url)
     ann.run("push", "--once")
     sessions_of_hub(server, 1)
-    assert server.run("hub", "delete", code=2)
+    server.run("hub", "delete", code=2)
     assert "not a terminal" in server.run("hub", "delete", SESSION, code=2).stderr
     server.run("hub", "delete", "nothing", "--yes", code=1)
     assert "nobody" in server.run("hub", "delete", "--person", "ben", "--yes", code=1).stderr
