@@ -11,7 +11,7 @@ from typing import NamedTuple
 from agent_logger.agents.base import ROWS_SUFFIX, Agent, AgentLocation
 from agent_logger.agents.databases.rows_file import row_lines
 from agent_logger.agents.locations import beside, is_main_file, matching
-from agent_logger.agents.registry import readable_agent
+from agent_logger.agents.registry import readable_agent, repeats
 from agent_logger.archive.copy import can_keep
 from agent_logger.archive.imported import AGENTS, FILES, HOOKS, LOGS
 from agent_logger.errors import SourceError
@@ -141,11 +141,18 @@ def _paths(agent: Agent, source: Source, root: Path) -> list[Path]:
 
 
 def _rows(agent: Agent, source: Source) -> WitnessFile:
-    name = safe_name(source.name)
-    modified = int(source.modified)
-    return WitnessFile(
-        (AGENTS, agent.name, name, f"{name}{ROWS_SUFFIX}"), lambda: row_lines(agent.open_session(source)), modified
-    )
+    """Return the rows of one session. Several with the same id are in folders of their own."""
+
+    def lines() -> Iterable[bytes]:
+        return row_lines(agent.open_session(source))
+
+    folder = name = safe_name(source.name)
+    if repeats(agent.name, source.name):
+        digest = hashlib.sha256()
+        for line in lines():
+            digest.update(line)
+        folder = f"{name}-{digest.hexdigest()[:8]}"
+    return WitnessFile((AGENTS, agent.name, folder, f"{name}{ROWS_SUFFIX}"), lines, int(source.modified))
 
 
 def _file(parts: Parts, path: Path) -> WitnessFile:

@@ -15,7 +15,7 @@ from agent_logger.catalog.discovery.sub_agents import as_thread, may_be_sub_agen
 from agent_logger.files.sources import FileStamps, Source, StampCache, entries_in, stat_of
 from agent_logger.model.session import Session
 
-# The agent, the name, and for hooks the day.
+# The agent, the name, and for hooks the day; of an id that may repeat the path, because all sources are used.
 Witness = tuple[str | None, str, str]
 
 
@@ -23,7 +23,7 @@ def imported_sources(home: Path, cache: StampCache) -> Iterator[Source]:
     best: dict[Witness, Source] = {}
     for unit in units(home):
         for source in _sources_in(unit, cache.without_looks()):
-            witness = (source.agent, source.name, unit.name if repeats(source.agent, source.name) else "")
+            witness = (source.agent, source.name, source.path if repeats(source.agent, source.name) else "")
             if source.is_of_hooks:
                 witness = (source.agent, source.name, Path(source.path).parent.name)
             elif source.is_of_no_session:  # every home has one of that name
