@@ -19,6 +19,7 @@ from tests.agents.databases.recorded import recorded_database
 from tests.commands import run_command
 
 ID = "20261118_1"
+OWN_TEXT, IMPORTED_TEXT = "After the error", "It greets"
 SCENARIOS = ("anthropic", "compaction", "failures", "tools", "tree")  # all but one have a session with this id
 
 
@@ -142,3 +143,144 @@ def test_a_session_in_the_archive_is_not_hidden_by_one_after_the_database_was_de
     assert rows() == both and len(both) == 2
     (name,) = both.keys() - {ID}
     assert both[name] == old != both[ID]
+
+
+def listed(home: Path) -> dict[str, dict[str, Any]]:
+    keys = ("started", "exchanges", "output_tokens", "cost_usd")
+    rows = json.loads(run(home, "ls", "--all", "--json"))
+    return {row["id"]: {key: row[key] for key in keys if key in row} for row in rows}
+
+
+def contents_of(rows: dict[str, dict[str, Any]]) -> list[str]:
+    return sorted(map(repr, rows.values()))
+
+
+def found(home: Path, text: str) -> set[str]:
+    return {row["session"] for row in json.loads(run(home, "search", text, "--json"))}
+
+
+def responses_in(home: Path) -> int:
+    return sum(row["responses"] for row in json.loads(run(home, "usage", "--json"))["rows"])
+
+
+@pytest.fixture
+def own_and_imported(homes: dict[str, Path], tmp_path: Path) -> tuple[Path, dict[str, Any], dict[str, Any]]:
+    """A machine with a session of its own and an imported one of the same id, and what each is alone."""
+    alone, here = tmp_path / "alone", tmp_path / "here"
+    run(alone, "import", str(homes["compaction"]))
+    (imported,) = listed(alone).values()
+    recorded_database("goose", "1.52.0/failures", here)
+    (own,) = listed(here).values()
+    run(here, "import", str(homes["compaction"]))
+    assert len(listed(here)) == 2
+    return here, own, imported
+
+
+@pytest.mark.parametrize("is_archived", [False, True])
+def test_removing_the_own_session_leaves_the_imported_one(
+    is_archived: bool, own_and_imported: tuple[Path, dict[str, Any], dict[str, Any]], tmp_path: Path
+) -> None:
+    here, _, imported = own_and_imported
+    if is_archived:
+        run(here, "archive")
+    (other,) = listed(here).keys() - {ID}
+    run(here, "tag", other, "theirs")
+    run(here, "tag", ID, "ours")
+    assert found(here, OWN_TEXT) == {ID} and found(here, IMPORTED_TEXT) == {other}
+    run(here, "rm", ID, "--yes")
+    assert found(here, OWN_TEXT) == set() and found(here, IMPORTED_TEXT) == {ID}
+    assert contents_of(listed(here)) == [repr(imported)]
+    for name in ("theirs", other):  # it has the plain id now, and is still found by what it was called
+        assert json.loads(run(here, "show", name, "--json"))["id"] == ID
+    assert [row["labels"] for row in json.loads(run(here, "ls", "--all", "--json"))] == [["theirs"]]
+    assert responses_in(here) == responses_in(tmp_path / "alone")
+    for path in (here / ".agent-logger").glob("catalog*"):
+        path.unlink()
+    assert contents_of(listed(here)) == [repr(imported)]
+    with Catalog.open(here / ".agent-logger") as catalog:
+        catalog.refresh()
+        assert catalog.refresh().files_opened == 0
+
+
+def test_removing_the_imported_session_leaves_the_own_one(
+    own_and_imported: tuple[Path, dict[str, Any], dict[str, Any]], homes: dict[str, Path]
+) -> None:
+    here, own, _ = own_and_imported
+    (other,) = listed(here).keys() - {ID}
+    run(here, "rm", other, "--yes")
+    assert listed(here) == {ID: own}
+    run(here, "import", str(homes["compaction"]))  # it does not come back
+    for path in (here / ".agent-logger").glob("catalog*"):
+        path.unlink()
+    assert listed(here) == {ID: own}
+
+
+def test_removing_an_import_leaves_the_own_session_of_the_same_id(
+    own_and_imported: tuple[Path, dict[str, Any], dict[str, Any]],
+) -> None:
+    here, own, _ = own_and_imported
+    (row,) = json.loads(run(here, "import", "--list", "--json"))
+    run(here, "tag", ID, "ours")
+    run(here, "import", "--remove", row["name"], "--yes")
+    assert listed(here) == {ID: own}
+    (marked,) = json.loads(run(here, "tag", "--json"))
+    assert (marked["session"], marked["labels"]) == (ID, ["ours"])
+
+
+@pytest.fixture
+def two_in_an_archive(tmp_path: Path) -> Path:
+    """A machine whose database was deleted: the archive has two sessions of one id."""
+    there = tmp_path / "there"
+    database = recorded_database("goose", "1.52.0/failures", there)
+    run(there, "archive")
+    database.unlink()
+    recorded_database("goose", "1.52.0/compaction", there)
+    run(there, "archive")
+    assert len(listed(there)) == 2
+    return there
+
+
+def test_both_sessions_in_an_archive_are_imported(two_in_an_archive: Path, tmp_path: Path) -> None:
+    there, here = two_in_an_archive, tmp_path / "here"
+    for _ in range(2):
+        run(here, "import", str(there / ".agent-logger"))
+        assert contents_of(listed(here)) == contents_of(listed(there))
+    third = tmp_path / "third"  # from an import, and twice
+    run(third, "import", str(here / ".agent-logger"), str(there / ".agent-logger"))
+    assert contents_of(listed(third)) == contents_of(listed(there))
+    assert responses_in(third) == responses_in(there)
+
+
+def test_both_sessions_in_an_archive_are_in_one_bundle(two_in_an_archive: Path, tmp_path: Path) -> None:
+    there, here, bundle = two_in_an_archive, tmp_path / "here", tmp_path / "both.tar.zst"
+    run(there, "export", "--to", "bundle", "--yes", "-o", str(bundle))
+    for _ in range(2):
+        run(here, "import", str(bundle))
+        assert listed(here) == listed(there)
+    run(here, "import", str(there / ".agent-logger"))
+    assert listed(here) == listed(there)
+    assert responses_in(here) == responses_in(there)
+
+
+def test_marks_stay_with_the_session_that_they_were_made_for(homes: dict[str, Path], tmp_path: Path) -> None:
+    def marks() -> dict[str, tuple[list[str], bool, str | None]]:
+        rows = json.loads(run(here, "tag", "--json"))
+        return {row["session"]: (row["labels"], row["pinned"], row["note"]) for row in rows}
+
+    here = tmp_path / "here"
+    run(here, "import", str(homes["compaction"]))
+    assert set(listed(here)) == {ID}
+    run(here, "tag", ID, "theirs", "--pin", "--note", "of a colleague")
+    recorded_database("goose", "1.52.0/failures", here)
+    (other,) = listed(here).keys() - {ID}
+    assert marks() == {other: (["theirs"], True, "of a colleague")}
+    run(here, "tag", ID, "ours")
+    run(here, "tag", other, "--remove", "theirs", "--unpin")
+    assert marks() == {ID: (["ours"], False, None), other: ([], False, "of a colleague")}
+    (row,) = json.loads(run(here, "import", "--list", "--json"))
+    run(here, "import", "--remove", row["name"], "--yes")
+    assert {name: labels for name, (labels, *_) in marks().items() if name == ID} == {ID: ["ours"]}
+    (shown,) = json.loads(run(here, "ls", "--all", "--json"))
+    assert (shown["labels"], shown["note"]) == (["ours"], None)
+    run(here, "import", str(homes["compaction"]))
+    assert marks() == {ID: (["ours"], False, None), other: ([], False, "of a colleague")}

@@ -154,8 +154,14 @@ def identity_of(source: "Source") -> str:
 
 def given_id(name: str | None, session: str) -> str:
     """Return the id that the agent gave a session, of one that has a mark behind it because others have the same."""
-    agent, (plain, dash, _) = agent_called(name), session.rpartition("-")
-    return plain if agent and dash and repeats(agent.name, plain) else session
+    agent, marked = agent_called(name), id_and_mark(session)
+    return marked[0] if agent and marked and repeats(agent.name, marked[0]) else session
+
+
+def id_and_mark(session: str) -> tuple[str, str] | None:
+    """Return the parts of an id that has a mark behind it, because other sessions have the same; None for any other."""
+    plain, _, mark = session.rpartition("-")
+    return (plain, mark) if repeats(None, plain) else None
 
 
 def _is_id_of(agent: Agent, session: str) -> bool:

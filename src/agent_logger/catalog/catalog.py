@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 from msgspec.structs import replace
 
+from agent_logger.agents.registry import id_and_mark
 from agent_logger.catalog import queries, source_queries
 from agent_logger.catalog.database import Database
 from agent_logger.catalog.engine import Engine
@@ -307,6 +308,7 @@ class Catalog:
         that label; all whose id or name begins so; for `last`, the one last active."""
         labelled = (session_labelled(folder, given) for folder in self._marked_homes)
         name = next(filter(None, labelled), given)
+        name = self._current_ids([name]).get(name, name) if id_and_mark(name) else name
         matching = self._visible(self._query(lambda database: queries.resolve(database, name)))
         return [session.id for session in self.sessions(limit=1)] if given == LAST and not matching else matching
 
@@ -643,10 +645,14 @@ class Catalog:
         return self.marks().get(session_id, Marks())
 
     def _names(self, session_id: str) -> list[str]:
-        """Return the id, and the other names that marks of the session are under."""
+        """Return the name that marks of the session are to be under, and the others that they are under."""
+        from agent_logger.catalog.refresh.same_ids import has_responses, lasting_names
+
+        lasting = self._query(partial(lasting_names, session=session_id))[0]
         names = list(read_marks(self.home))
         ids = self._current_ids(names)
-        return [session_id, *(name for name in names if ids.get(name) == session_id and name != session_id)]
+        marked = (name for name in names if ids.get(name) == session_id)
+        return list(dict.fromkeys([lasting if has_responses(lasting) else session_id, *marked]))
 
     def _with_marks(self, summaries: list[SessionSummary]) -> list[SessionSummary]:
         marks = self.marks()
@@ -695,6 +701,7 @@ class Catalog:
         """Delete what we have written of sessions, and do not show them any more, even if their agent still has them.
         Returns what was deleted. Raises `StoreError` if one of them is being recorded, or has `branches` that are to
         stay; and `OSError`."""
+        from agent_logger.catalog.refresh.same_ids import lasting_names
         from agent_logger.catalog.removal import remove_files
 
         if branches := self.branches(*session_ids):
@@ -705,7 +712,11 @@ class Catalog:
         if not self.homes.are_own_alone:
             raise StoreError("sessions of several homes cannot be removed; remove them from the home that they are in")
         ours = self.files_of_ours(*session_ids)
-        remove_files(self.home, session_ids, ours)
+        lasting = {
+            session_id: self._query(partial(lasting_names, session=session_id))
+            for session_id in dict.fromkeys(session_ids)
+        }
+        remove_files(self.home, lasting, ours)
         self._databases.run_with_texts(lambda _, texts: texts.erase(session_ids))
         delete_catalogs_of_several_homes(self.home)
         self.refresh()

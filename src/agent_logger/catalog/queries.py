@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from agent_logger.agents.registry import canonical_name
+from agent_logger.agents.registry import canonical_name, id_and_mark
 from agent_logger.agents.running import noted_sessions, running_sessions
 from agent_logger.catalog.database import Database, json_list
 from agent_logger.catalog.ledger.rows import BIT, WITNESS_SETS, micros_of, time_of
@@ -261,9 +261,10 @@ def import_machines(database: Database) -> list[str]:
 
 
 def current_ids(database: Database, names: Iterable[str], home: str = "") -> dict[str, str]:
-    """Return the session that each name belongs to: its id, or the name of one of its logs. `home`: the key of the home
-    whose session has the name, if others have the same."""
-    given = json_list(set(names))
+    """Return the session that each name belongs to: its id, its lasting name, or the name of one of its logs. `home`:
+    the key of the home whose session has the name, if others have the same."""
+    wanted = set(names)
+    given = json_list(wanted)
     logs = """
         SELECT name, session FROM sources WHERE name IN (SELECT value FROM json_each(?)) ORDER BY imported IS NULL
     """  # the last counts
@@ -272,7 +273,13 @@ def current_ids(database: Database, names: Iterable[str], home: str = "") -> dic
         SELECT repeated_id, session FROM sources WHERE repeated_id IN (SELECT value FROM json_each(?)) AND home = ?
         ORDER BY imported IS NULL, session = repeated_id
     """
+    lasting = {}
+    if any(map(id_and_mark, wanted)):
+        from agent_logger.catalog.refresh.same_ids import sessions_called  # the ledger is not needed for other names
+
+        lasting = sessions_called(database, wanted)
     return {
+        **lasting,
         **dict(database.execute(logs, (given,))),
         **dict(database.execute(ids, (given,))),
         **dict(database.execute(in_home, (given, home))),

@@ -52,16 +52,19 @@ def own_files(home: Path, sources: Mapping[str, Sequence[Source]]) -> list[OwnFi
     return [own for own in by_path.values() if own.removal.files]
 
 
-def remove_files(home: Path, sessions: Sequence[str], ours: Sequence[OwnFiles]) -> None:
+def remove_files(home: Path, sessions: Mapping[str, Sequence[str]], ours: Sequence[OwnFiles]) -> None:
     """Write the tombstones first, with what is to be deleted, then delete it: after a crash the next removal continues
-    from them. Raises `StoreError` if one of the logs is being written to, and `OSError`."""
+    from them. `sessions`: the lasting names of each. Raises `StoreError` if one of the logs is being written to, and
+    `OSError`."""
     paths: dict[str, list[Path]] = {name: [] for name in sessions}
     for files in ours:
         if files.is_in_use:
             raise StoreError(f"{files.path} is being written to; stop the recording first")
         paths[files.session].append(files.path)
-    for session in sessions:
-        bury(home, session, paths[session])
+    for session, (name, *others) in sessions.items():
+        bury(home, name, paths[session])
+        for other in others:
+            bury(home, other, [])
     for stone in tombstones(home).values():
         _delete_buried(home, stone)
 

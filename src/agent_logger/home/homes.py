@@ -173,15 +173,15 @@ class RemovedSessions:
     """The sessions that were removed from each home: they are gone from that one only."""
 
     def __init__(self, homes: Homes) -> None:
-        self._by_home: Mapping[str, frozenset[str]] = {
+        self.by_home: Mapping[str, frozenset[str]] = {
             key: frozenset(tombstones(folder)) for key, folder in homes.folders.items()
         }
 
     def has(self, home: str, session: str) -> bool:
-        return session in self._by_home.get(home, ())
+        return session in self.by_home.get(home, ())
 
     @property
     def names(self) -> Iterator[str]:
         """Yield what identifies all removals."""
-        for key, sessions in self._by_home.items():
+        for key, sessions in self.by_home.items():
             yield from (f"{key}\0{session}" if key else session for session in sorted(sessions))

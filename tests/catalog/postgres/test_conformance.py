@@ -10,7 +10,11 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import invariant, rule, run_state_machine_as_test
 
 from agent_logger import Catalog
+from agent_logger.archive.imported import remove_import
+from agent_logger.archive.run import archive_all
 from agent_logger.home.facts import register_log_folder
+from agent_logger.imports.run import run_import
+from tests.agents.databases.recorded import recorded_database
 from tests.catalog.catalogs import ID, assistant, claude_file, tool, user
 from tests.catalog.postgres.answers import assert_equal, filters, indexed, read_only
 from tests.catalog.test_stateful import Followed
@@ -61,6 +65,44 @@ def test_every_question(home: Path, postgres_url: str) -> None:
         catalog.remove(TWO)
         other.refresh()
         assert_equal(catalog, other)
+
+
+@pytest.mark.timeout(600)
+def test_different_sessions_with_one_id(
+    home: Path, postgres_url: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    def assert_alike(count: int) -> None:
+        catalog.refresh()
+        other.refresh()
+        assert len(catalog.sessions()) == count
+        assert_equal(catalog, other)
+        assert other.refresh().files_opened == 0
+
+    colleague = tmp_path_factory.mktemp("colleague")
+    recorded_database("goose", "1.52.0/compaction", colleague)
+    with pytest.MonkeyPatch.context() as there:
+        there.setenv("HOME", str(colleague))
+        archive_all(colleague / ".agent-logger")
+    with Catalog.open(home) as catalog, indexed(home, postgres_url) as other:
+        imported = run_import(home, colleague / ".agent-logger")
+        assert_alike(1)
+        (session,) = catalog.sessions()
+        catalog.mark(session.id, labels=["theirs"])
+        database = recorded_database("goose", "1.52.0/failures", home.parent)
+        assert_alike(2)
+        archive_all(home)
+        database.unlink()
+        recorded_database("goose", "1.52.0/tree", home.parent)
+        assert_alike(3)
+        catalog.mark(session.id, labels=["ours"])
+        assert_alike(3)
+        catalog.remove(session.id)
+        assert_alike(2)
+        (theirs,) = (each.id for each in catalog.sessions() if each.labels == ("theirs",))
+        catalog.remove(theirs)
+        assert_alike(1)
+        remove_import(home, imported.import_name)
+        assert_alike(1)
 
 
 def test_a_name_that_is_too_long_for_an_index_keeps_nothing_else_out(home: Path, postgres_url: str) -> None:

@@ -5,19 +5,28 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import psycopg
 import pytest
 
 from agent_logger import Catalog
+from agent_logger.archive.run import archive_all
+from agent_logger.catalog.database import Database
+from agent_logger.catalog.postgres import refresh as postgres_refresh
 from agent_logger.catalog.postgres.connection import PostgresDatabase
 from agent_logger.catalog.postgres.migrations import migrate
 from agent_logger.catalog.postgres.refresh import _look
+from agent_logger.catalog.refresh import families
+from agent_logger.catalog.refresh.same_ids import tell_apart
 from agent_logger.home.homes import Homes
+from agent_logger.imports.run import run_import
+from tests.agents.databases.recorded import recorded_database
 from tests.catalog.catalogs import ID, assistant, claude_file, tool, user
 from tests.catalog.postgres.answers import assert_equal, indexed, read_only
 
@@ -116,3 +125,37 @@ def test_work_of_a_killed_indexer_on_a_file_that_is_gone_is_dropped(home: Path, 
     with indexed(home, postgres_url) as catalog:
         assert catalog.refresh().sources == 0
         assert catalog.sources(ID.format(1)) == []
+
+
+@pytest.mark.timeout(120)
+def test_two_indexers_tell_sessions_with_one_id_apart(
+    home: Path, postgres_url: str, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for scenario in ("compaction", "failures"):
+        colleague = tmp_path_factory.mktemp(scenario)
+        recorded_database("goose", f"1.52.0/{scenario}", colleague)
+        with monkeypatch.context() as there:
+            there.setenv("HOME", str(colleague))
+            archive_all(colleague / ".agent-logger")
+        run_import(home, colleague / ".agent-logger")
+    monkeypatch.setattr(postgres_refresh, "AT_ONCE", 1)
+    both_have_stored = threading.Barrier(2)
+
+    def tell_apart_late(database: Database, ids: Iterable[str | None]) -> set[str]:
+        with suppress(threading.BrokenBarrierError):  # one waits for the other
+            both_have_stored.wait(2)
+        return tell_apart(database, ids)
+
+    def refresh() -> None:
+        with indexed(home, postgres_url) as catalog:
+            catalog.refresh()
+
+    with monkeypatch.context() as late, ThreadPoolExecutor(2) as threads:
+        late.setattr(families, "tell_apart", tell_apart_late)
+        for done in [threads.submit(refresh) for _ in range(2)]:
+            done.result()
+    assert both_have_stored.broken  # it was waited for, and no two have stored at once
+    with indexed(home, postgres_url) as indexer, Catalog.open(home) as catalog:
+        assert indexer.refresh().files_opened == 0
+        assert len(catalog.sessions()) == 2
+        assert_equal(catalog, indexer)

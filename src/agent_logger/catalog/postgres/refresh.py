@@ -141,7 +141,8 @@ def _store_some(database: PostgresDatabase, removed: RemovedSessions) -> list[So
     ]
     mark_due(database, {*(reading.batch.session for reading in read), *(states[key].session for key in states)})
     billed = {reading.source.key: BilledResponses(reading.batch.responses, reading.batch.totals) for reading in read}
-    if any(reading.batch.repeated_id for reading in read):  # nobody else tells the same ids apart meanwhile
+    # Nobody else tells the same ids apart meanwhile. What is damaged may have had such an id.
+    if any(reading.batch.repeated_id or reading.damage for reading in read):
         database.connection.execute("SELECT pg_advisory_xact_lock(%s)", (SAME_IDS_LOCK,))
     mark_due(database, store_sources(database, read, billed))
     database.execute(

@@ -77,13 +77,16 @@ def forget_sources(database: Database, keys: Iterable[str]) -> set[str]:
 
 def store_sources(database: Database, read: Sequence[SourceReading], billed: Mapping[str, BilledResponses]) -> set[str]:
     """Store what was read. `billed`: the same by key. Returns sessions that have other sources for that."""
+    given = (json_list(storable(reading.source.key) for reading in read),)
+    query = "SELECT DISTINCT repeated_id FROM sources WHERE key IN (SELECT value FROM json_each(?))"
+    before = database.execute(query, given).fetchall()
     numbers = [(_store_source(database, reading), billed[reading.source.key].keys) for reading in read]
     for (source, _), reading in zip(numbers, read, strict=True):
         _store_summaries(database, source, reading.batch)
     # Sorted, as they are in the file.
     known_by = sorted((key, source) for source, keys in numbers for key in keys)
     database.executemany("INSERT INTO response_keys VALUES (?, ?) ON CONFLICT DO NOTHING", known_by)
-    return tell_apart(database, (reading.batch.repeated_id for reading in read))
+    return tell_apart(database, [*(name for (name,) in before), *(reading.batch.repeated_id for reading in read)])
 
 
 def derive_all(database: Database) -> None:

@@ -12,6 +12,7 @@ from agent_logger.catalog.ledger.rows import BIT
 from agent_logger.catalog.ledger.stored_responses import decode_responses, decode_totals
 from agent_logger.catalog.refresh.changes import REMOVED, Progress, count_change
 from agent_logger.catalog.refresh.families import SourceReading, beginning_of, update_families
+from agent_logger.catalog.refresh.same_ids import removed_name
 from agent_logger.errors import SourceError
 from agent_logger.files.follow import Position
 from agent_logger.files.sources import Source
@@ -63,10 +64,14 @@ def read_source(database: Database, source: Source, removed: RemovedSessions, *,
 
 
 def _drop_removed(removed: RemovedSessions, reading: SourceReading) -> SourceReading:
-    """Replace the reading of a log by an empty one if the log turns out to be of a session that was removed."""
-    if not removed.has(reading.source.home, reading.batch.session):
+    """Replace a reading by an empty one if the source turns out to be of a session that was removed."""
+    batch, home = reading.batch, reading.source.home
+    name = batch.session if removed.has(home, batch.session) else None
+    if name is None and batch.repeated_id:
+        name = removed_name(removed.by_home.get(home, ()), batch.repeated_id, batch.responses)
+    if name is None:
         return reading
-    return SourceReading(reading.source, ResponseBatch(reading.batch.session, None, 0, []), REMOVED)
+    return SourceReading(reading.source, ResponseBatch(name, None, 0, []), REMOVED)
 
 
 def _load_batch(database: Database, source: Source) -> ResponseBatch | None:

@@ -5,8 +5,10 @@ What is unchanged by its stamp is not opened; what has grown is read incremental
 
 import time
 from collections.abc import Sequence
+from itertools import chain
 from typing import NamedTuple
 
+from agent_logger.agents.registry import id_and_mark
 from agent_logger.catalog.database import Database, json_list, replace_rows, transaction
 from agent_logger.catalog.discovery.all_sources import find_sources
 from agent_logger.catalog.discovery.own_logs import is_only_sealed
@@ -73,12 +75,18 @@ class SourceScan:
         }
         self.stored = state_by_key = source_states(database, self.cache.unchanged)
         changed = [source for key, source in there.items() if is_changed(source, state_by_key.get(key), self.removed)]
-        self.lookups: list[Source] = []  # unchanged logs that are read again
+        self.lookups: list[Source] = []  # unchanged sources that are read again
         if any(source.agent for source in changed):
             from agent_logger.catalog.refresh.lookups import logs_to_look_up  # the readers are not needed before
 
             self.lookups = logs_to_look_up(database, changed)
-            changed += self.lookups
+        if any(map(id_and_mark, chain(*self.removed.by_home.values()))):
+            from agent_logger.catalog.refresh.same_ids import sources_of_removed
+
+            chosen = {source.key for source in (*changed, *self.lookups)}
+            found = (there[key] for key in sources_of_removed(database, self.removed) if key in there)
+            self.lookups += [source for source in found if source.key not in chosen]
+        changed += self.lookups
         self.changed = sorted(changed, key=lambda source: -source.modified)
         self.sealed = [
             source

@@ -3,17 +3,23 @@ after its files were deleted.
 
 Of sources with the same id, those that have a response in common are one session. The session of this machine keeps the
 id; any other gets a mark behind it, which comes from its first response, so it is the same in every catalog.
+
+Which session has the plain id changes when others come and go. What people do to a session, such as a label or its
+removal, is therefore written down under a lasting name: the id with the mark of a response that the session has.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from agent_logger.catalog.database import Database
+from agent_logger.agents.registry import id_and_mark
+from agent_logger.catalog.database import Database, json_list
 from agent_logger.catalog.ledger.ledger import shared_key
 from agent_logger.catalog.ledger.rows import micros_of
 from agent_logger.catalog.ledger.stored_responses import decode_responses
-from agent_logger.files.stored_text import hashed
+from agent_logger.files.stored_text import hashed, storable
+from agent_logger.home.homes import RemovedSessions
+from agent_logger.model.responses import ModelResponse
 
 MARK_BITS = 24
 
@@ -58,7 +64,12 @@ class _SameSession:
         return ("", None) not in self.places, all(imported for _, imported in self.places), -time, key
 
     def name(self, session_id: str) -> str:
-        return f"{session_id}-{self.begun[1] % (1 << MARK_BITS):06x}"
+        return _marked(session_id, self.begun[1])
+
+
+def _marked(session_id: str, key: int) -> str:
+    """Return an id with the mark of a response behind it; of no response, with that of none."""
+    return f"{session_id}-{key % (1 << MARK_BITS):06x}"
 
 
 def tell_apart(database: Database, ids: Iterable[str | None]) -> set[str]:
@@ -77,7 +88,8 @@ def tell_apart(database: Database, ids: Iterable[str | None]) -> set[str]:
     return changed
 
 
-def _sources(database: Database, session_id: str) -> list[_StoredSource]:
+def _sources(database: Database, session_id: str, *, all_responses: bool = False) -> list[_StoredSource]:
+    """Return the sources with this id; without responses if all are of one session anyway."""
     rows = database.execute(
         """
         SELECT sources.id, home, imported, agent IS NULL, session, responses
@@ -85,7 +97,8 @@ def _sources(database: Database, session_id: str) -> list[_StoredSource]:
         """,
         (session_id,),
     ).fetchall()
-    are_alone = len({(home, imported) for _, home, imported, *_ in rows}) < 2 and sum(not row[3] for row in rows) < 2
+    places = {(home, imported) for _, home, imported, *_ in rows}
+    are_alone = not all_responses and len(places) < 2 and sum(not row[3] for row in rows) < 2
     return [
         _StoredSource(number, (home, imported), bool(is_log), session, {} if are_alone else _times(responses))
         for number, home, imported, is_log, session, responses in rows
@@ -93,8 +106,11 @@ def _sources(database: Database, session_id: str) -> list[_StoredSource]:
 
 
 def _times(responses: bytes) -> dict[int, int]:
-    decoded = decode_responses(responses)
-    return {hashed(key): micros_of(response.at) for response in decoded if (key := shared_key(response))}
+    return _times_by_key(decode_responses(responses))
+
+
+def _times_by_key(responses: Iterable[ModelResponse]) -> dict[int, int]:
+    return {hashed(key): micros_of(response.at) for response in responses if (key := shared_key(response))}
 
 
 def _sessions(sources: Sequence[_StoredSource]) -> list[_SameSession]:
@@ -109,3 +125,74 @@ def _sessions(sources: Sequence[_StoredSource]) -> list[_SameSession]:
         joined = _SameSession([source, *(each for session in same for each in session.sources)])
         sessions = [*(session for session in sessions if session not in same), joined]
     return sessions
+
+
+# ---------------------------------------------------------------- lasting names
+
+
+def lasting_names(database: Database, session: str) -> list[str]:
+    """Return the lasting names of a session, one for each first response that a source of it has; the id itself if no
+    other session can have it. The name of a session without responses changes with its first one."""
+    query = "SELECT DISTINCT repeated_id FROM sources WHERE session = ? AND repeated_id IS NOT NULL"
+    ids = [session_id for (session_id,) in database.execute(query, (storable(session),)).fetchall()]
+    names: list[str] = []
+    for session_id in ids:
+        sources = [each for each in _sources(database, session_id, all_responses=True) if each.session == session]
+        sources.sort(key=lambda source: (not source.responses, source.begun))
+        names += (_marked(session_id, source.begun[1]) for source in sources)
+    return list(dict.fromkeys(names)) or [session]
+
+
+def has_responses(lasting_name: str) -> bool:
+    """Whether a lasting name is of a session that has responses, so it stays."""
+    marked = id_and_mark(lasting_name)
+    return marked is not None and lasting_name != _marked(marked[0], 0)
+
+
+def sessions_called(database: Database, names: Iterable[str]) -> dict[str, str]:
+    """Return the session that each lasting name means, of those that exist."""
+    found: dict[str, str] = {}
+    for session_id, marked in _by_id(names).items():
+        for source in _sources(database, session_id, all_responses=True):
+            found |= dict.fromkeys(marked.intersection(_names_of(session_id, source.responses)), source.session)
+    return found
+
+
+def removed_name(removed: Collection[str], session_id: str, responses: Iterable[ModelResponse]) -> str | None:
+    """Return the lasting name under which the session of these responses was removed; None if it was not. `removed`:
+    what was removed from its home."""
+    marked = _by_id(removed).get(session_id)
+    names = _names_of(session_id, _times_by_key(responses)) if marked else ()
+    return next((name for name in names if marked and name in marked), None)
+
+
+def sources_of_removed(database: Database, removed: RemovedSessions) -> list[str]:
+    """Return the keys of sources that were read before their session was removed under a lasting name."""
+    keys: list[str] = []
+    for home, names in removed.by_home.items():
+        by_id = _by_id(names)
+        rows = database.execute(
+            """
+            SELECT key, repeated_id, responses FROM sources JOIN source_responses ON source = sources.id
+            WHERE home = ? AND repeated_id IN (SELECT value FROM json_each(?))
+            """,
+            (home, json_list(by_id)),
+        ).fetchall()
+        for key, session_id, responses in rows:
+            if not by_id[session_id].isdisjoint(_names_of(session_id, _times(responses))):
+                keys.append(key)
+    return keys
+
+
+def _names_of(session_id: str, keys: Collection[int]) -> Iterator[str]:
+    """Yield every lasting name that responses with these keys give their session."""
+    return (_marked(session_id, key) for key in keys or (0,))
+
+
+def _by_id(names: Iterable[str]) -> dict[str, set[str]]:
+    """Return the lasting names among these, by the id before the mark."""
+    by_id: dict[str, set[str]] = {}
+    for name in names:
+        if marked := id_and_mark(name):
+            by_id.setdefault(marked[0], set()).add(name)
+    return by_id
