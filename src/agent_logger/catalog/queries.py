@@ -263,8 +263,8 @@ def import_machines(database: Database) -> list[str]:
 def current_ids(database: Database, names: Iterable[str], home: str = "") -> dict[str, str]:
     """Return the session that each name belongs to: its id, its lasting name, or the name of one of its logs. `home`:
     the key of the home whose session has the name, if others have the same."""
-    wanted = set(names)
-    given = json_list(wanted)
+    distinct_names = set(names)
+    given = json_list(distinct_names)
     logs = """
         SELECT name, session FROM sources WHERE name IN (SELECT value FROM json_each(?)) ORDER BY imported IS NULL
     """  # the last counts
@@ -274,10 +274,10 @@ def current_ids(database: Database, names: Iterable[str], home: str = "") -> dic
         ORDER BY imported IS NULL, session = repeated_id
     """
     lasting = {}
-    if any(map(id_and_mark, wanted)):
+    if any(map(id_and_mark, distinct_names)):
         from agent_logger.catalog.refresh.same_ids import sessions_called  # the ledger is not needed for other names
 
-        lasting = sessions_called(database, wanted)
+        lasting = sessions_called(database, distinct_names)
     return {
         **lasting,
         **dict(database.execute(logs, (given,))),

@@ -83,9 +83,9 @@ class SourceScan:
         if any(map(id_and_mark, chain(*self.removed.by_home.values()))):
             from agent_logger.catalog.refresh.same_ids import sources_of_removed
 
-            chosen = {source.key for source in (*changed, *self.lookups)}
-            found = (there[key] for key in sources_of_removed(database, self.removed) if key in there)
-            self.lookups += [source for source in found if source.key not in chosen]
+            chosen_keys = {source.key for source in (*changed, *self.lookups)}
+            removed_sources = (there[key] for key in sources_of_removed(database, self.removed) if key in there)
+            self.lookups += [source for source in removed_sources if source.key not in chosen_keys]
         changed += self.lookups
         self.changed = sorted(changed, key=lambda source: -source.modified)
         self.sealed = [

@@ -145,17 +145,19 @@ def lasting_names(database: Database, session: str) -> list[str]:
 
 def has_responses(lasting_name: str) -> bool:
     """Whether a lasting name is of a session that has responses, so it stays."""
-    marked = id_and_mark(lasting_name)
-    return marked is not None and lasting_name != _marked(marked[0], 0)
+    parts = id_and_mark(lasting_name)
+    return parts is not None and lasting_name != _marked(parts[0], 0)
 
 
 def sessions_called(database: Database, names: Iterable[str]) -> dict[str, str]:
     """Return the session that each lasting name means, of those that exist."""
-    found: dict[str, str] = {}
+    session_of_name: dict[str, str] = {}
     for session_id, marked in _by_id(names).items():
         for source in _sources(database, session_id, all_responses=True):
-            found |= dict.fromkeys(marked.intersection(_names_of(session_id, source.responses)), source.session)
-    return found
+            session_of_name |= dict.fromkeys(
+                marked.intersection(_names_of(session_id, source.responses)), source.session
+            )
+    return session_of_name
 
 
 def removed_name(removed: Collection[str], session_id: str, responses: Iterable[ModelResponse]) -> str | None:
@@ -193,6 +195,6 @@ def _by_id(names: Iterable[str]) -> dict[str, set[str]]:
     """Return the lasting names among these, by the id before the mark."""
     by_id: dict[str, set[str]] = {}
     for name in names:
-        if marked := id_and_mark(name):
-            by_id.setdefault(marked[0], set()).add(name)
+        if parts := id_and_mark(name):
+            by_id.setdefault(parts[0], set()).add(name)
     return by_id
