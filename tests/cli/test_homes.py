@@ -114,7 +114,7 @@ def test_recordings_outside_of_a_home_are_named(machines: Path) -> None:
         (["ls", "--home", "nowhere"], "--home nowhere: cannot read this folder: No such file or directory"),
         (["ls", "--home", "laptop"], "/laptop/.agent-logger?"),
         (["usage", "--home", LAPTOP, "--home", f"./{LAPTOP}"], "is the same home as --home"),
-        (["ls", "--home", LAPTOP, "--machine", "desk"], "no machine 'desk'; the homes are of laptop"),
+        (["ls", "--home", LAPTOP, "--machine", "desk"], "no machine 'desk'; the sessions are of laptop"),
     ],
 )
 def test_a_wrong_home_or_machine_is_an_error_of_usage(machines: Path, arguments: list[str], error: str) -> None:
