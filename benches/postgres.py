@@ -52,7 +52,7 @@ FROM generate_series(1, %(sessions)s) number;
 UPDATE made SET responses = greatest(1, responses::bigint * %(responses)s / (SELECT sum(responses) FROM made))
 """
 CATALOG = """
-INSERT INTO sessions (id, family, family_position, agent, models, side_models, responses, inherited_turns, input_tokens,
+INSERT INTO sessions (id, family, family_position, agent, models, side_models, responses, inherited_hash, input_tokens,
     output_tokens, cache_read_tokens, cache_write_tokens, cache_write_1h_tokens, nano_usd, unpriced_responses,
     has_unlisted_calls, context_tokens, peak_context_tokens, response_project, first_response, last_response,
     last_active, witnesses, modified, size, stamp, details_stamp, title, project, started, ended, exchanges, turns,

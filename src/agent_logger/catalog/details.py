@@ -1,6 +1,6 @@
 """Reads the details of sessions from their files, on demand or in the background, and stores them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import msgspec
@@ -93,18 +93,23 @@ def _tail_details(database: Database, source: OutdatedSession) -> ReadDetails | 
     return ReadDetails(source, SessionDetails(columns, tools), tail.mark, read_on=True)
 
 
-def store_details(database: Database, batch: Sequence[ReadDetails]) -> None:
+def store_details(database: Database, batch: Iterable[ReadDetails]) -> None:
+    """Store what was read, but not of sessions that must be read again since, or that another process has read."""
     with transaction(database):
-        for source, details, mark, _ in sorted(batch, key=lambda read: read.of.id):  # processes lock rows in one order
-            if details is None:
-                database.execute("UPDATE sessions SET details_stamp = ? WHERE id = ?", (source.stamp, source.id))
-            else:
-                encoded = msgspec.json.encode(mark) if mark else None
-                keys = {"id": source.id, "stamp": source.stamp, "mark": encoded}
-                database.execute(_UPDATE, {**details.columns, **keys})
-        replaced = [read.of.id for read in batch if not read.read_on]
-        _store_tools(database, replaced, [(read.of.id, read.details) for read in batch if read.details])
+        in_order = sorted(batch, key=lambda read: read.of.id)  # processes lock rows in one order
+        stored = [read for read in in_order if _store_columns(database, read)]
+        replaced = [read.of.id for read in stored if not read.read_on]
+        _store_tools(database, replaced, [(read.of.id, read.details) for read in stored if read.details])
         count_change(database)
+
+
+def _store_columns(database: Database, read: ReadDetails) -> bool:
+    source, details = read.of, read.details
+    keys = {"id": source.id, "stamp": source.stamp, "before": source.details_stamp}
+    if details is None:
+        return database.execute(_UPDATE_UNREADABLE, keys).rowcount > 0
+    mark = msgspec.json.encode(read.mark) if read.mark else None
+    return database.execute(_UPDATE, {**details.columns, **keys, "mark": mark}).rowcount > 0
 
 
 def store_lone_details(database: Database, sessions: Iterable[tuple[str, SessionDetails]]) -> None:
@@ -137,7 +142,9 @@ _COLUMNS = """
         errors = :errors, active_seconds = :active_seconds, in_flight = :in_flight, ending = :ending,
         is_over = :is_over, reported_session_cost_usd = :reported, agent = coalesce(agent, :agent)
 """
-_UPDATE = f"UPDATE sessions SET details_stamp = :stamp, {_COLUMNS} WHERE id = :id"
+_UNLESS_RESET = "WHERE id = :id AND details_stamp IS :before"
+_UPDATE = f"UPDATE sessions SET details_stamp = :stamp, {_COLUMNS} {_UNLESS_RESET}"
+_UPDATE_UNREADABLE = f"UPDATE sessions SET details_stamp = :stamp {_UNLESS_RESET}"
 _UPDATE_LONE = f"""
     UPDATE sessions SET details_stamp = stamp, {_COLUMNS} WHERE id = :id AND parent IS NULL
         AND (SELECT count(*) FROM sources WHERE session = :id) = 1

@@ -464,18 +464,19 @@ def _shared_lengths(names: Sequence[tuple[str, str]]) -> Iterator[tuple[str, int
 
 
 class OutdatedSession(NamedTuple):
-    """A session whose details are older than its files."""
+    """A session whose details are older than its files, or than what it has in common with others."""
 
     id: str
     stamp: str
     size: int
+    details_stamp: str | None
 
 
 def outdated_sessions(database: Database, only: Iterable[str] | None = None) -> list[OutdatedSession]:
     """Return outdated sessions, the one last active first; of these only, if they are given."""
     condition = "" if only is None else "AND id IN (SELECT value FROM json_each(?))"
     query = f"""
-        SELECT id, stamp, size FROM sessions WHERE details_stamp IS NOT stamp {condition}
+        SELECT id, stamp, size, details_stamp FROM sessions WHERE details_stamp IS NOT stamp {condition}
         ORDER BY last_active DESC, id
     """
     return [OutdatedSession(*row) for row in database.execute(query, () if only is None else (json_list(only),))]

@@ -33,7 +33,7 @@ def test_a_log_of_ours_is_read_once_for_its_cost_and_its_details(home: Path) -> 
     assert [list(printed(fixture, home / "sessions")) for fixture in fixtures()]
     with Catalog.open(home) as catalog:
         catalog.refresh()
-        late = {name for (name,) in rows(home, "SELECT id FROM sessions WHERE details_stamp IS NULL")}
+        late = {name for (name,) in rows(home, "SELECT id FROM sessions WHERE details_stamp IS NOT stamp")}
         early = catalog.sessions()
         assert len(early) - len(late) > 10
         assert late == {session.id for session in early if is_related(home, session.id)}

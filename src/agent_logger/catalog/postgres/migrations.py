@@ -9,7 +9,7 @@ from typing import LiteralString, NamedTuple
 from psycopg import errors
 
 from agent_logger.catalog.postgres.connection import SCHEMA, PostgresDatabase
-from agent_logger.catalog.postgres.tables import ENDS, NAMES, QUARTERS, SOURCES, TABLES, TEXTS
+from agent_logger.catalog.postgres.tables import ENDS, INHERITED, NAMES, QUARTERS, SOURCES, TABLES, TEXTS
 from agent_logger.errors import StoreError
 
 LOCK = 0x61676C6F67  # the number of the advisory lock
@@ -27,6 +27,7 @@ STEPS = (
     Migration("4 sessions of logs, ids that repeat, machines of imports", SOURCES),
     Migration("5 ends of sessions", ENDS),
     Migration("6 names", NAMES),
+    Migration("7 what counts in other sessions", INHERITED),
 )
 
 

@@ -273,6 +273,14 @@ UPDATE sources SET stamp = '';
 DELETE FROM folder_hashes;
 """
 
+# What other sessions have is known exactly: details of sessions that others may have something of are read again.
+INHERITED = """
+ALTER TABLE sessions RENAME inherited_turns TO inherited_hash;
+UPDATE sessions SET details_stamp = NULL, details_position = NULL
+WHERE id IN (SELECT session FROM sources GROUP BY session HAVING count(*) > 1)
+    OR family IN (SELECT family FROM sessions GROUP BY family HAVING count(*) > 1);
+"""
+
 # When a session ended, as a filter by time has it (`queries.ENDED`): all sessions would be read otherwise.
 ENDS = """
 CREATE INDEX sessions_ended ON sessions ((

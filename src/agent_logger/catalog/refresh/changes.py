@@ -1,5 +1,6 @@
 """The changes of a catalog: a count that grows with every one of them, and what all who make them share."""
 
+import os
 from collections.abc import Callable
 
 from agent_logger.catalog.database import Database, replace_rows
@@ -7,6 +8,11 @@ from agent_logger.catalog.database import Database, replace_rows
 REMOVED = "removed"  # the read error of a log whose session was removed
 
 Progress = Callable[[int, int], None]  # bytes that are done, and all bytes to do
+
+
+def unread_stamp() -> str:
+    """Return a new stamp for details that are to be read. What was read before it was given to them is not stored."""
+    return f"unread {os.urandom(8).hex()}"
 
 
 def state(database: Database) -> str:

@@ -25,10 +25,10 @@ from agent_logger.catalog.ledger.stored_responses import (
     encode_responses,
     encode_totals,
 )
-from agent_logger.catalog.refresh.changes import REMOVED
+from agent_logger.catalog.refresh.changes import REMOVED, unread_stamp
 from agent_logger.catalog.refresh.descent import Descent, ResponseOrigins, families_of
 from agent_logger.catalog.refresh.same_ids import tell_apart
-from agent_logger.catalog.refresh.session_rows import SESSION_CHANGES, count_inherited, session_columns
+from agent_logger.catalog.refresh.session_rows import SESSION_CHANGES, inherited_hash, keys_of, session_columns
 from agent_logger.catalog.refresh.session_sources import BilledResponses, BilledSource, SessionSources
 from agent_logger.catalog.session_details import micros_or_none
 from agent_logger.files.sources import Source
@@ -170,13 +170,13 @@ def _reset_details(database: Database, sources: Iterable[int]) -> None:
     """Mark the sessions in the same folders to be read again: their titles may change."""
     database.execute(
         """
-        UPDATE sessions SET details_stamp = NULL, details_position = NULL WHERE id IN (
+        UPDATE sessions SET details_stamp = ?, details_position = NULL WHERE id IN (
             SELECT session FROM sources WHERE folder IN (
                 SELECT folder FROM sources WHERE id IN (SELECT value + 0 FROM json_each(?))
             )
         )
         """,
-        (json_list(sources),),
+        (unread_stamp(), json_list(sources)),
     )
 
 
@@ -265,6 +265,7 @@ def derive(database: Database, names: set[str], fresh: Mapping[str, BilledRespon
     for table, column in (("sessions", "id"), ("ledger_places", "session"), ("response_tools", "session")):
         database.execute(f"DELETE FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))", gone)
     sizes = Counter(families.values())
+    counted = set(keys_of(row for name, group in gathered.items() if sizes[families[name]] > 1 for row in group.rows))
     sessions = [
         session_columns(
             name,
@@ -272,7 +273,7 @@ def derive(database: Database, names: set[str], fresh: Mapping[str, BilledRespon
             families[name],
             parents.get(name),
             descent.places.get(name, 0),
-            count_inherited(group) if sizes[families[name]] > 1 else 0,
+            inherited_hash(group, counted) if sizes[families[name]] > 1 else 0,
         )
         for name, group in sorted(gathered.items())  # processes lock rows in one order
         if not name.startswith(NO_SESSION)

@@ -1,7 +1,7 @@
 """The columns of a session that its responses tell; `details` has those that only the whole session tells."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import reduce
 from operator import or_
 
@@ -13,15 +13,15 @@ from agent_logger.catalog.ledger.models import AnswerModel, SessionModels, model
 from agent_logger.catalog.ledger.rows import WITNESS_SETS, LedgerRow, micros_of
 from agent_logger.catalog.ledger.totals import total
 from agent_logger.catalog.ledger.unlisted import has_unlisted_calls
-from agent_logger.catalog.refresh.descent import response_key
+from agent_logger.catalog.refresh.changes import unread_stamp
 from agent_logger.catalog.refresh.session_sources import SessionSources
-from agent_logger.files.stored_text import storable
+from agent_logger.files.stored_text import hashed, storable
 from agent_logger.model.responses import ModelResponse
 from agent_logger.model.session import MAIN, SIDE, SYNTHETIC
 
 
 def session_columns(
-    name: str, group: SessionSources, family: str, parent: str | None, place: int, inherited_turns: int
+    name: str, group: SessionSources, family: str, parent: str | None, place: int, inherited_hash: int
 ) -> dict[str, object]:
     billed = total(group.rows)
     times = [row.at for source in group.sources for row in source.responses if row.at]
@@ -51,32 +51,48 @@ def session_columns(
         "witnesses": _witnesses(group),
         "parent": parent,
         "family_position": place,
-        "inherited_turns": inherited_turns,
+        "inherited_hash": inherited_hash,
         "has_unlisted_calls": _has_unlisted_calls(group),
         "modified": modified,
         "size": sum(source.size for source in group.sources),
         "stamp": hashlib.sha256(stamps.encode()).hexdigest()[:32],
+        "details_stamp": unread_stamp(),
     }
 
 
 # The columns of a session that exists which do not just get the new value.
-_SAME_DESCENT = "sessions.inherited_turns = excluded.inherited_turns AND sessions.parent IS excluded.parent"
+_SAME_DESCENT = "sessions.inherited_hash = excluded.inherited_hash AND sessions.parent IS excluded.parent"
 SESSION_CHANGES = {
     "agent": "coalesce(excluded.agent, sessions.agent)",
     "last_active": """CASE WHEN sessions.details_stamp IS excluded.stamp
         THEN coalesce(sessions.ended, excluded.last_active)
         ELSE max(coalesce(sessions.ended, excluded.last_active), excluded.last_active) END""",
-    "details_stamp": f"CASE WHEN {_SAME_DESCENT} THEN sessions.details_stamp END",
+    "details_stamp": f"CASE WHEN {_SAME_DESCENT} THEN sessions.details_stamp ELSE excluded.details_stamp END",
     "details_position": f"CASE WHEN {_SAME_DESCENT} THEN sessions.details_position END",
 }
 
 
-def count_inherited(group: SessionSources) -> int:
-    """Return how many responses of the main thread, as the best witness has it, count in another session."""
-    counted = set(map(response_key, group.rows))
-    own = (row for row in group.best.responses if row.thread == MAIN and row.model != SYNTHETIC)
-    main = set(map(response_key, own))
-    return len(main - counted)
+ResponseKey = str | int | tuple[str, int]
+
+
+def keys_of(rows: Iterable[ModelResponse]) -> Iterator[ResponseKey]:
+    """Yield what the turns of a session are found by in these rows of the ledger (`ledger.inherited`)."""
+    for row in rows:
+        if row.message_id is None:
+            yield micros_of(row.at)
+        else:
+            yield row.message_id
+            yield row.message_id, micros_of(row.at)
+
+
+def inherited_hash(group: SessionSources, counted: Container[ResponseKey]) -> int:
+    """Return a hash of the responses that other sessions have, of which the details are without; 0 if there are none.
+    `counted`: the keys of all rows of its family."""
+    own = set(keys_of(group.rows))
+    responses = [response for source in group.sources for response in source.responses]
+    keys = {*keys_of(responses), *(micros_of(response.at) for response in responses)}
+    inherited = sorted(repr(key) for key in keys if key not in own and key in counted)
+    return hashed("\n".join(inherited)) if inherited else 0
 
 
 def _has_unlisted_calls(gathered: SessionSources) -> int:

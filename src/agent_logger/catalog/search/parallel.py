@@ -54,7 +54,7 @@ def _new_families(catalog: Database, texts: TextIndex) -> list[Family]:
     stamps = texts.stamps()
     families: dict[str, Family] = {}
     for family, *source in catalog.execute(
-        "SELECT family, id, stamp, size FROM sessions ORDER BY last_active DESC, id"
+        "SELECT family, id, stamp, size, details_stamp FROM sessions ORDER BY last_active DESC, id"
     ):
         families.setdefault(family, []).append(OutdatedSession(*source))
     return [family for family in families.values() if not any(source.id in stamps for source in family)]

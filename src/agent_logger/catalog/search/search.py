@@ -60,7 +60,7 @@ def outdated_sessions(catalog: Database, texts: TextIndex, *, details: bool = Fa
     stamps = texts.stamps()
     rows = catalog.execute("SELECT id, stamp, size, details_stamp FROM sessions ORDER BY last_active DESC, id")
     return [
-        OutdatedSession(name, stamp, size)
+        OutdatedSession(name, stamp, size, details_stamp)
         for name, stamp, size, details_stamp in rows
         if stamps.get(name) != stamp or (details and details_stamp != stamp)
     ]

@@ -18,7 +18,7 @@ class Schema(NamedTuple):
 
 
 CATALOG = Schema(
-    19,
+    20,
     """
 CREATE TABLE properties (         -- of the catalog itself
     name TEXT PRIMARY KEY,        -- catalog_id: a new one for every catalog; change_count: grows with every change;
@@ -122,7 +122,7 @@ CREATE TABLE sessions (           -- a conversation, from all its witnesses
     models TEXT NOT NULL,         -- JSON; the main thread's first
     side_models TEXT NOT NULL,    -- JSON; those of models that answered only side calls
     responses INTEGER NOT NULL,   -- in the ledger
-    inherited_turns INTEGER NOT NULL,  -- of a fork, turns from before it, which are not in responses and turns
+    inherited_hash INTEGER NOT NULL,  -- of a fork, a hash of the responses that count in other sessions; 0: none
     input_tokens INTEGER NOT NULL,
     output_tokens INTEGER NOT NULL,
     cache_read_tokens INTEGER NOT NULL,
@@ -144,7 +144,7 @@ CREATE TABLE sessions (           -- a conversation, from all its witnesses
     modified REAL NOT NULL,       -- when any of its files was last written to: seconds since 1970
     size INTEGER NOT NULL,        -- bytes of all its files
     stamp TEXT NOT NULL,          -- of its sources together
-    details_stamp TEXT,           -- the stamp that the details are of, which are all below; none: not read yet
+    details_stamp TEXT,           -- the stamp that the details are of, which are all below; another: to be read
     title TEXT,
     project TEXT,
     started INTEGER,
