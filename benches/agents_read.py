@@ -3,8 +3,8 @@
     ./dev bench agents_read [SESSIONS] [AGENT ...] [--responses COUNT] [--write]
 
 Milliseconds of processor time of all processes for each MB, without those for an empty home; a ratio is to Claude
-Code's in the same run. The files hold about `COUNT` (100) responses a session, with results of tools of a few KB. What
-the catalog says of an agent must be what was written: sessions, exchanges, tokens.
+Code's, which takes turns with each agent. The files hold about `COUNT` (100) responses a session, with results of tools
+of a few KB. What the catalog says of an agent must be what was written: sessions, exchanges, tokens.
 """
 
 import json
@@ -43,24 +43,26 @@ def main() -> None:
         talks = list(conversations(base / CLAUDE))
         for agent in agents:
             WRITERS[agent](base / agent, talks)
+        megabytes = {agent: size(base / agent) / 1e6 for agent in (CLAUDE, *agents)}
+        _check(CLAUDE, base / CLAUDE, talks)
         (base / "empty").mkdir()
-        empty = _measured(base / "empty")
+        (empty,) = _measured(base / "empty")
         responses = sum(len(talk.responses) for talk in talks)
         print(f"{options.sessions} sessions, {responses} responses; ms for each MB, and as a ratio to Claude Code\n")
         print(f"{'':14} {'MB':>6} {'index':>8} {'ratio':>6} {'usage':>8} {'ratio':>6}")
-        claude: list[float] = []
-        for agent in (CLAUDE, *agents):
+        for agent in agents:
             home = base / agent
-            megabytes = size(home) / 1e6
-            each = [(took - none) * 1000 / megabytes for took, none in zip(_measured(home), empty, strict=True)]
-            claude = claude or each
+            measured = _measured(home, base / CLAUDE)
+            each, claude = (
+                [(took - none) * 1000 / megabytes[folder.name] for took, none in zip(times, empty, strict=True)]
+                for folder, times in zip((home, base / CLAUDE), measured, strict=True)
+            )
             ratios = [own / other for own, other in zip(each, claude, strict=True)]
             columns = (f"{own:8.1f} {ratio:6.2f}" for own, ratio in zip(each, ratios, strict=True))
-            print(f"{agent:14} {megabytes:6.1f}", *columns, flush=True)
+            print(f"{agent:14} {megabytes[agent]:6.1f}", *columns, flush=True)
             _check(agent, home, talks)
-            if agent != CLAUDE:
-                figures.add(f"{agent}: first index", ratios[0], "x", at_most=MOST)
-                figures.add(f"{agent}: first `usage`", ratios[1], "x", at_most=MOST)
+            figures.add(f"{agent}: first index", ratios[0], "x", at_most=MOST)
+            figures.add(f"{agent}: first `usage`", ratios[1], "x", at_most=MOST)
     sys.exit(figures.finish(write=options.write))
 
 
@@ -77,10 +79,18 @@ def _check(agent: str, home: Path, talks: list[Conversation]) -> None:
         raise SystemExit(f"{agent}: sessions, exchanges and tokens are {read}, not {written}")
 
 
-def _measured(home: Path) -> tuple[float, float]:
-    """Return the seconds of a first index, and of a first `usage`."""
-    index = min(_first(home, lambda own: [sys.executable, "-c", INDEX.format(str(own))]) for _ in range(RUNS))
-    return index, min(_first(home, lambda _: [*OURS, "usage"]) for _ in range(RUNS))
+def _measured(*homes: Path) -> list[tuple[float, float]]:
+    """Return the seconds of a first index, and of a first `usage`, of each home. They take turns."""
+    rounds = [[(_first(home, _index), _first(home, _usage)) for home in homes] for _ in range(RUNS)]
+    return [(min(index for index, _ in own), min(usage for _, usage in own)) for own in zip(*rounds, strict=True)]
+
+
+def _index(own: Path) -> list[str]:
+    return [sys.executable, "-c", INDEX.format(str(own))]
+
+
+def _usage(_own: Path) -> list[str]:
+    return [*OURS, "usage"]
 
 
 def _first(home: Path, command: Callable[[Path], list[str]]) -> float:
