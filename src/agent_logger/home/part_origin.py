@@ -47,8 +47,9 @@ def _hmac(key: bytes, *lines: str) -> str:
     """Return 256 bits in hex.
 
     They are of SHA-512, because logs are full of HMACs with SHA-256 under the same key, of texts that others chose:
-    none of those can pass for one of these.
+    none of those can pass for one of these. `hmac.digest` would let other threads run meanwhile: if one of them forks,
+    a lock of OpenSSL may never be released in the child.
     """
     import hmac  # takes longer to import than most modules of ours
 
-    return hmac.digest(key, "\n".join(lines).encode("utf-8", "surrogatepass"), "sha512").hex()[:64]
+    return hmac.new(key, "\n".join(lines).encode("utf-8", "surrogatepass"), "sha512").hexdigest()[:64]

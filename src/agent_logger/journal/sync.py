@@ -148,6 +148,12 @@ class Upkeep:
             if self._due:
                 self._wake.put(None)
 
+    def before_fork(self) -> None:
+        """Import what the first record of a child needs. If another thread were importing it during the fork, a lock
+        would never be released in the child."""
+        if self._journals:
+            import hmac as hmac
+
     def after_fork(self) -> None:
         self._begin()
         for journal in list(self._journals):
@@ -161,5 +167,5 @@ def _most_open() -> int:
 
 
 UPKEEP = Upkeep()
-os.register_at_fork(after_in_child=UPKEEP.after_fork)
+os.register_at_fork(before=UPKEEP.before_fork, after_in_child=UPKEEP.after_fork)
 atexit.register(UPKEEP.finish, for_good=True)
