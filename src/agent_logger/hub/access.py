@@ -29,6 +29,7 @@ from agent_logger.hub.people import PageReader, People, Person, Role, ThrottledE
 from agent_logger.hub.roles import ROUTES, Access, Level, Rule, matching_route, route_key, scope_of
 from agent_logger.hub.site import HubSite
 from agent_logger.web.api.endpoints import V1
+from agent_logger.web.auth import with_headers
 from agent_logger.web.catalog_pool import AmbiguousSessionError, StillReadingError
 from agent_logger.web.site import SITE_OF_REQUEST
 
@@ -106,7 +107,7 @@ class HubAccess:
             app, response_headers = await self._answer(scope)
         except DeniedError as error:
             app, response_headers = self._refusal(scope, error), PAGE_HEADERS
-        answer = _with_headers(send, {**HEADERS, **response_headers})
+        answer = with_headers(send, {**HEADERS, **response_headers})
         await app(scope, receive, answer if scope["path"].startswith("/push/") else self._logged(scope, answer, began))
 
     def _logged(self, scope: Scope, send: Send, began: float) -> Send:
@@ -328,14 +329,3 @@ def _body_again(body: bytes, receive: Receive) -> Receive:
         return messages.pop() if messages else await receive()
 
     return receive_again
-
-
-def _with_headers(send: Send, headers: Mapping[str, str]) -> Send:
-    async def answer(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            own = MutableHeaders(scope=message)
-            own.update(headers)
-            own.setdefault("Cache-Control", "no-store")
-        await send(message)
-
-    return answer

@@ -2,11 +2,9 @@
 
 import json
 import logging
-import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import NamedTuple
 
 import uvicorn
@@ -19,6 +17,7 @@ from agent_logger.hub.api import PushApi
 from agent_logger.hub.app import hub_app
 from agent_logger.hub.work import HubParts, changing, homes_of_hub, serving
 from agent_logger.web.catalog_pool import CatalogPool
+from agent_logger.web.server import SignalledServer
 
 SHUTDOWN_SECONDS = 5
 MOST_CONNECTIONS = 1000
@@ -98,28 +97,10 @@ def _serve(parts: HubParts, address: HubAddress, ready: Callable[[str], None]) -
         proxy_headers=False,
     )
     try:
-        _HubServer(config, lambda: ready(bound.url)).run(sockets=[listener])
+        SignalledServer(config, lambda: ready(bound.url)).run(sockets=[listener])
     finally:
         pool.close()
         listener.close()
-
-
-class _HubServer(uvicorn.Server):
-    """A server that exits when a signal asks it to; uvicorn's own would then die of that signal."""
-
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._ready = ready
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self._ready()
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self.handle_exit)
-        yield
 
 
 def _listen(address: HubAddress) -> socket.socket:

@@ -5,7 +5,7 @@ that resolves to 127.0.0.1 it may read the answers too. So `Host` must be ours, 
 be another site's (another port is another site to us), and without a cookie of ours only the login link is answered.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from http.cookies import CookieError, SimpleCookie
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -44,7 +44,7 @@ class PageGuard:
             return await self._app(scope, receive, send)
         if scope["type"] != "http":
             return await send({"type": "websocket.close", "code": 1008})
-        answer = _with_headers(send)
+        answer = with_headers(send)
         if refusal := self._refusal(scope):
             response = await self._refuse(Request(scope, receive), *refusal)
             return await response(scope, receive, answer)
@@ -80,12 +80,12 @@ def _cookies(headers: Headers, name: str) -> list[str]:
     return values
 
 
-def _with_headers(send: Send) -> Send:
+def with_headers(send: Send, headers: Mapping[str, str] = HEADERS) -> Send:
     async def answer(message: Message) -> None:
         if message["type"] == "http.response.start":
-            headers = MutableHeaders(scope=message)
-            headers.update(HEADERS)
-            headers.setdefault("Cache-Control", "no-store")
+            own = MutableHeaders(scope=message)
+            own.update(headers)
+            own.setdefault("Cache-Control", "no-store")
         await send(message)
 
     return answer

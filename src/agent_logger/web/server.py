@@ -106,10 +106,10 @@ def _serve(app: ASGIApp, listener: socket.socket, ready: Callable[[], None]) -> 
         loop="uvloop",
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,
     )
-    _Server(config, ready).run(sockets=[listener])
+    SignalledServer(config, ready).run(sockets=[listener])
 
 
-class _Server(uvicorn.Server):
+class SignalledServer(uvicorn.Server):
     """A server that exits when a signal asks it to; uvicorn's own would then die of that signal."""
 
     def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
